@@ -1,0 +1,56 @@
+"""The part of deap.gp that we use. DEAP itself has no types."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+class PrimitiveTree(list[Any]):
+    def __init__(self, content: Iterable[Any]) -> None: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def root(self) -> Any: ...
+    def searchSubtree(self, begin: int) -> slice: ...
+
+class Primitive:
+    name: str
+    arity: int
+    args: list[type]
+    ret: type
+    value: Any
+    def __init__(self, name: str, args: list[type], ret: type) -> None: ...
+    def format(self, *args: str) -> str: ...
+
+class Terminal:
+    name: str
+    value: Any
+    ret: type
+    conv_fct: Callable[[Any], str]
+    def __init__(self, terminal: Any, symbolic: bool, ret: type) -> None: ...
+    @property
+    def arity(self) -> int: ...
+    def format(self) -> str: ...
+
+class MetaEphemeral(type): ...
+
+class PrimitiveSetTyped:
+    name: str
+    arguments: list[str]
+    context: dict[str, Any]
+    mapping: dict[str, Any]
+    terminals: dict[type, list[Any]]
+    primitives: dict[type, list[Any]]
+    ret: type
+    ins: list[type]
+    def __init__(self, name: str, in_types: list[type], ret_type: type, prefix: str = ...) -> None: ...
+    def renameArguments(self, **kargs: str) -> None: ...
+    def addPrimitive(self, primitive: Callable[..., Any], in_types: list[type], ret_type: type, name: str | None = ...) -> None: ...
+    def addTerminal(self, terminal: Any, ret_type: type, name: str | None = ...) -> None: ...
+    def addEphemeralConstant(self, name: str, ephemeral: Callable[[], Any], ret_type: type) -> None: ...
+
+class PrimitiveSet(PrimitiveSetTyped):
+    def __init__(self, name: str, arity: int, prefix: str = ...) -> None: ...
+    def addPrimitive(self, primitive: Callable[..., Any], arity: int, name: str | None = ...) -> None: ...  # type: ignore[override]
+    def addTerminal(self, terminal: Any, name: str | None = ...) -> None: ...  # type: ignore[override]
+    def addEphemeralConstant(self, name: str, ephemeral: Callable[[], Any]) -> None: ...  # type: ignore[override]
+
+def compile(expr: Any, pset: PrimitiveSetTyped) -> Any: ...
