@@ -1,0 +1,284 @@
+"""The operator catalogue: the one place that knows what `add`, `sin` or `n2` mean.
+
+One :class:`Operator` holds arity, numpy function, partial derivatives, op-code, sympy form,
+infix and LaTeX form, and the names and functions under which it is met elsewhere. Out of
+domain is as in numpy: ``1/0`` is inf, ``log(-1)`` is NaN; nothing raises, nothing is "protected".
+"""
+
+from __future__ import annotations
+
+import math
+import operator as py
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deap_vsr.errors import ExpressionError
+
+Array = NDArray[np.float64]
+
+# Precedence of printed text, as in Python: a + b < a * b < -a < a ** b < atom.
+SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator, with everything the packages need to know about it.
+
+    Attributes
+    ----------
+    name : str
+        Its name in equation files, primitive sets and grammars.
+    arity : int
+    function : callable
+        numpy function of `arity` arrays.
+    derivative : callable or None
+        ``derivative(value, *arguments)`` gives the `arity` partial derivatives, `value` being
+        the operator's own result. None for a user's function that we know nothing about.
+    symbolic : str or callable
+        The name of the sympy function, or a function of `arity` sympy expressions.
+    infix, latex : str
+        Templates for printing; `precedence` is that of the printed infix text and `operands`
+        the least precedence each operand may have without parentheses (`latex_operands`
+        where LaTeX needs fewer).
+    opcode : int
+        The number under which the compiled kernel knows it; -1 if it does not.
+    commutative : bool
+    aliases : tuple of str
+        Other spellings found in equation files.
+    twins : tuple of callables
+        Functions that mean the same in a user's own primitive set.
+    """
+
+    name: str
+    arity: int
+    function: Callable[..., Any]
+    derivative: Callable[..., tuple[Any, ...]] | None
+    symbolic: str | Callable[..., Any]
+    infix: str
+    latex: str
+    precedence: int = ATOM
+    operands: tuple[int, ...] = (0, 0)
+    latex_operands: tuple[int, ...] | None = None
+    opcode: int = -1
+    commutative: bool = False
+    aliases: tuple[str, ...] = ()
+    twins: tuple[Callable[..., Any], ...] = ()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Apply to scalars or arrays, silently: out of domain is inf or NaN."""
+        with np.errstate(all="ignore"):
+            return self.function(*arguments)
+
+    def sympy(self, sympy: ModuleType, *arguments: Any) -> Any:
+        """Apply to sympy expressions; `sympy` is the module, imported by the caller."""
+        function = getattr(sympy, self.symbolic) if isinstance(self.symbolic, str) else self.symbolic
+        return function(*arguments)
+
+    @property
+    def known(self) -> bool:
+        """Whether it belongs to the catalogue (and so to the compiled kernel)."""
+        return self.opcode >= 0
+
+    def __reduce__(self) -> Any:
+        if self.known:
+            return get, (self.name,)
+        return foreign, (self.name, self.twins[0], self.arity)
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name!r})"
+
+
+def _unary(
+    name: str,
+    function: Callable[[Any], Any],
+    derivative: Callable[[Any, Any], Any],
+    symbolic: str | None = None,
+    latex: str | None = None,
+    twins: tuple[Callable[..., Any], ...] = (),
+    aliases: tuple[str, ...] = (),
+) -> Operator:
+    """Entry of a function printed as ``name(x)``."""
+    return Operator(
+        name,
+        1,
+        function,
+        lambda value, x: (derivative(value, x),),
+        symbolic or name,
+        name + "({0})",
+        latex or "\\" + name + r"\left({0}\right)",
+        latex_operands=(0,),
+        aliases=aliases,
+        twins=(function, *twins),
+    )
+
+
+def _integer_power(exponent: int, function: Callable[[Any], Any], aliases: tuple[str, ...] = ()) -> Operator:
+    """Entry of nK, the K-th power, computed by multiplications."""
+    return Operator(
+        f"n{exponent}",
+        1,
+        function,
+        lambda value, x: (exponent * x ** (exponent - 1),),
+        lambda x: x**exponent,
+        "{0}**" + str(exponent),
+        "{0}^{{" + str(exponent) + "}}",
+        precedence=POWER,
+        operands=(ATOM,),
+        aliases=aliases,
+        twins=(np.square,) if exponent == 2 else (),
+    )
+
+
+def _square(x: Any) -> Any:
+    return x * x
+
+
+def _fourth(x: Any) -> Any:
+    return _square(x * x)
+
+
+def _pow_derivative(value: Any, base: Any, exponent: Any) -> tuple[Any, Any]:
+    return exponent * np.float_power(base, exponent - 1), value * np.log(base)
+
+
+_ENTRIES = (
+    Operator(
+        "add", 2, np.add, lambda v, a, b: (1.0, 1.0), py.add, "{0} + {1}", "{0} + {1}",
+        SUM, (SUM, PRODUCT), (SUM, SUM), commutative=True, aliases=("+", "plus"), twins=(np.add, py.add),
+    ),
+    Operator(
+        "sub", 2, np.subtract, lambda v, a, b: (1.0, -1.0), py.sub, "{0} - {1}", "{0} - {1}",
+        SUM, (SUM, PRODUCT), aliases=("-", "minus", "subtract"), twins=(np.subtract, py.sub),
+    ),
+    Operator(
+        "mul", 2, np.multiply, lambda v, a, b: (b, a), py.mul, "{0}*{1}", r"{0} \cdot {1}",
+        PRODUCT, (PRODUCT, SIGN), (PRODUCT, PRODUCT), commutative=True, aliases=("*", "times", "multiply"),
+        twins=(np.multiply, py.mul),
+    ),
+    Operator(
+        "div", 2, np.divide, lambda v, a, b: (1.0 / b, -v / b), py.truediv, "{0}/{1}", r"\frac{{{0}}}{{{1}}}",
+        PRODUCT, (PRODUCT, SIGN), (0, 0), aliases=("/", "divide", "truediv"), twins=(np.divide, py.truediv),
+    ),
+    Operator(
+        "inv", 1, lambda x: np.divide(1.0, x), lambda v, x: (-v * v,), lambda x: 1 / x, "inv({0})",
+        r"\frac{{1}}{{{0}}}", aliases=("reciprocal",), twins=(np.reciprocal,),
+    ),
+    Operator(
+        "neg", 1, np.negative, lambda v, x: (-1.0,), py.neg, "-{0}", "-{0}", SIGN, (SIGN,),
+        aliases=("negative",), twins=(np.negative, py.neg),
+    ),
+    _integer_power(2, _square, ("sqr", "square", "pow2")),
+    _integer_power(3, lambda x: x * x * x, ("cube", "pow3")),
+    _integer_power(4, _fourth, ("pow4",)),
+    _integer_power(5, lambda x: _fourth(x) * x, ("pow5",)),
+    _integer_power(6, lambda x: _square(x * x * x), ("pow6",)),
+    _integer_power(8, lambda x: _square(_fourth(x)), ("pow8",)),
+    Operator(
+        "pow", 2, np.float_power, _pow_derivative, py.pow, "{0}**{1}", "{0}^{{{1}}}", POWER, (ATOM, SIGN), (ATOM, 0),
+        aliases=("**", "^", "power"), twins=(np.power, np.float_power, py.pow, math.pow),
+    ),
+    _unary("sqrt", np.sqrt, lambda v, x: 0.5 / v, latex=r"\sqrt{{{0}}}", twins=(math.sqrt,)),
+    _unary("exp", np.exp, lambda v, x: v, twins=(math.exp,)),
+    _unary("log", np.log, lambda v, x: 1.0 / x, twins=(math.log,), aliases=("ln",)),
+    _unary("sin", np.sin, lambda v, x: np.cos(x), twins=(math.sin,)),
+    _unary("cos", np.cos, lambda v, x: -np.sin(x), twins=(math.cos,)),
+    _unary("tan", np.tan, lambda v, x: 1.0 + v * v, twins=(math.tan,)),
+    _unary("arcsin", np.arcsin, lambda v, x: 1.0 / np.sqrt(1.0 - x * x), "asin", twins=(math.asin,), aliases=("asin",)),
+    _unary("arccos", np.arccos, lambda v, x: -1.0 / np.sqrt(1 - x * x), "acos", twins=(math.acos,), aliases=("acos",)),
+    _unary("arctan", np.arctan, lambda v, x: 1.0 / (1.0 + x * x), "atan", twins=(math.atan,), aliases=("atan",)),
+    _unary("sinh", np.sinh, lambda v, x: np.cosh(x), twins=(math.sinh,)),
+    _unary("cosh", np.cosh, lambda v, x: np.sinh(x), twins=(math.cosh,)),
+    _unary("tanh", np.tanh, lambda v, x: 1.0 - v * v, twins=(math.tanh,)),
+    Operator(
+        "abs", 1, np.abs, lambda v, x: (np.sign(x),), "Abs", "abs({0})", r"\left|{0}\right|",
+        aliases=("Abs", "fabs"), twins=(np.abs, abs, np.fabs, math.fabs),
+    ),
+)  # fmt: skip
+
+
+def _numbered(entry: Operator, opcode: int) -> Operator:
+    object.__setattr__(entry, "opcode", opcode)
+    return entry
+
+
+#: Every operator of the catalogue by name; its position is its op-code.
+CATALOGUE: dict[str, Operator] = {entry.name: _numbered(entry, code) for code, entry in enumerate(_ENTRIES)}
+
+#: The integer powers nK by their exponent K.
+INTEGER_POWERS: dict[int, Operator] = {k: CATALOGUE[f"n{k}"] for k in (2, 3, 4, 5, 6, 8)}
+
+_ALIASES = {alias: entry for entry in _ENTRIES for alias in (entry.name, *entry.aliases)}
+_TWINS = {id(twin): entry for entry in _ENTRIES for twin in (*entry.twins, entry.function)}
+
+
+def get(name: str) -> Operator:
+    """Return the operator called `name` or one of its aliases.
+
+    Raises
+    ------
+    ExpressionError
+        If the catalogue has no such operator.
+    """
+    try:
+        return _ALIASES[name]
+    except (KeyError, TypeError):
+        raise ExpressionError(f"unknown operator {name!r}; known are {', '.join(CATALOGUE)}") from None
+
+
+def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """Make an array function of a user's scalar `function`, called with Python floats.
+
+    A protected division catches an exception that arrays never raise, so only numpy's own
+    functions, and those marked ``function.takes_arrays = True``, are handed whole arrays.
+    """
+    if isinstance(function, np.ufunc) or getattr(function, "takes_arrays", False):
+        return function
+
+    def call(*arguments: float) -> float:
+        try:
+            return float(function(*(float(a) for a in arguments)))
+        except (ArithmeticError, ValueError, TypeError) as error:
+            if isinstance(error, TypeError) and "complex" not in str(error):
+                raise
+            return math.nan  # out of the function's domain; a complex result counts as such
+
+    return lambda *arguments: np.asarray(np.frompyfunc(call, arity, 1)(*arguments), dtype=float)
+
+
+def foreign(name: str, function: Callable[..., Any], arity: int) -> Operator:
+    """Return an operator for a user's own `function`, which the catalogue does not know."""
+    places = ", ".join(f"{{{i}}}" for i in range(arity))
+
+    def symbolic(*arguments: Any) -> Any:
+        import sympy
+
+        return sympy.Function(name)(*arguments)
+
+    latex = rf"\operatorname{{{{{name}}}}}\left({places}\right)"
+    evaluate = _per_scalar(function, arity)
+    operands = (0,) * arity
+    return Operator(
+        name, arity, evaluate, None, symbolic, f"{name}({places})", latex, operands=operands, twins=(function,)
+    )
+
+
+def from_function(name: str, function: Callable[..., Any], arity: int) -> Operator:
+    """Return what `function` is in the catalogue, or a foreign operator.
+
+    Functions are recognised by identity, never by `name`: a user's protected ``div`` is not ours.
+    """
+    if isinstance(function, Operator):
+        return function
+    entry = _TWINS.get(id(function))
+    return entry if entry is not None and entry.arity == arity else foreign(name, function, arity)
+
+
+def normalise_function_set(names: Iterable[str]) -> tuple[str, ...]:
+    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept)."""
+    resolved = (name if name == "const" else get(name).name for name in names)
+    return tuple(dict.fromkeys(resolved))

@@ -1,0 +1,135 @@
+"""Canonical form, structural hash and folding of constants."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open
+
+_STANDARD = Vocabulary()
+
+
+def fold(tree: MaskedTree) -> MaskedTree:
+    """Replace every sub-tree that holds constants only by one constant of the same value.
+
+    The new constant is open (mutable) if one of those it replaces is. Sub-trees whose value is
+    not finite are left as they are.
+    """
+    stack: list[list[Node]] = []
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        whole = [node, *(item for operand in operands for item in operand)]
+        if node.arity and all(_is_number(operand) for operand in operands):
+            whole = _folded(node, [operand[0] for operand in operands], whole)
+        stack.append(whole)
+    return type(tree)(stack[0])
+
+
+def _is_number(nodes: Sequence[Node]) -> bool:
+    return len(nodes) == 1 and not nodes[0].arity and not isinstance(nodes[0].value, str)
+
+
+def _folded(node: Node, numbers: Sequence[Node], otherwise: list[Node]) -> list[Node]:
+    value = float(_STANDARD.operator(node)(*(np.float64(number.value) for number in numbers)))
+    if not np.isfinite(value):
+        return otherwise
+    fitted, mutable = any(map(is_open, numbers)), any(map(is_mutable, numbers))
+    return [Constant(value, fitted, mutable, numbers[0].ret)]
+
+
+class _Part:
+    """A sub-tree in canonical order: positions of its nodes and the digests that order it."""
+
+    __slots__ = ("digest", "exact", "nodes", "rank")
+    digest: str
+    exact: str
+
+    def __init__(self, nodes: list[int], rank: tuple[int, int], name: str, exact: str, parts: Sequence[_Part]) -> None:
+        self.nodes = nodes
+        self.rank = rank
+        # The same for equal structure, whatever the values of constants ...
+        self.digest = _digest(name, *(part.digest for part in parts))
+        # ... and not, to break ties: sin(2 x) + sin(3 x) has one order only.
+        self.exact = _digest(exact, *(part.exact for part in parts))
+
+    def sort_key(self) -> tuple[tuple[int, int], str, str]:
+        return self.rank, self.digest, self.exact
+
+
+class _Chain:
+    """Sums within sums (or products within products), flattened but not yet ordered."""
+
+    __slots__ = ("heads", "name", "parts")
+
+    def __init__(self, name: str, position: int, operands: Sequence[_Part | _Chain]) -> None:
+        self.name = name
+        self.heads = [position]
+        self.parts: list[_Part] = []
+        for operand in operands:
+            if isinstance(operand, _Chain) and operand.name == name:
+                # Extend the longer list, so that a chain of n operands costs n steps.
+                self.heads, operand.heads = sorted((self.heads, operand.heads), key=len, reverse=True)
+                self.parts, operand.parts = sorted((self.parts, operand.parts), key=len, reverse=True)
+                self.heads += operand.heads
+                self.parts += operand.parts
+            else:
+                self.parts.append(_closed(operand))
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _closed(item: _Part | _Chain) -> _Part:
+    """Return a chain as a left-nested part: all its operators first, then the ordered operands."""
+    if isinstance(item, _Part):
+        return item
+    parts = sorted(item.parts, key=_Part.sort_key)
+    nodes = [*sorted(item.heads), *(position for part in parts for position in part.nodes)]
+    return _Part(nodes, (1, len(nodes)), item.name, item.name, parts)
+
+
+def _leaf(node: Node, position: int) -> _Part:
+    if not isinstance(node.value, str):
+        return _Part([position], (2, 0), "C", f"C {float(node.value)!r} {is_open(node)}", ())
+    index = int(node.value[1:]) if node.value[1:].isdigit() else 0
+    return _Part([position], (0, index), node.value, node.value, ())
+
+
+def _ordered(tree: Sequence[Node]) -> _Part:
+    """Return `tree` in canonical order: variables, then larger parts, then constants."""
+    stack: list[_Part | _Chain] = []
+    for position in range(len(tree) - 1, -1, -1):
+        node = tree[position]
+        operands = [stack.pop() for _ in range(node.arity)]
+        if not node.arity:
+            stack.append(_leaf(node, position))
+        elif _STANDARD.operator(node).commutative:
+            stack.append(_Chain(node.name, position, operands))
+        else:
+            parts = [_closed(operand) for operand in operands]
+            nodes = [position, *(p for part in parts for p in part.nodes)]
+            stack.append(_Part(nodes, (1, len(nodes)), node.name, node.name, parts))
+    return _closed(stack[0])
+
+
+def canonical(tree: MaskedTree) -> MaskedTree:
+    """Return the canonical form: constants folded, commutative operands ordered.
+
+    Values stay the same up to the rounding of a re-ordered sum or product; applying it twice
+    changes nothing.
+    """
+    folded = fold(tree)
+    return type(tree)(folded[position] for position in _ordered(folded).nodes)
+
+
+def structural_hash(tree: MaskedTree) -> str:
+    """Return a hash of the canonical form with constants anonymous.
+
+    Trees that differ only in the values of their constants, or in the order of commutative
+    operands, share it. It is the same in every process.
+    """
+    return _ordered(fold(tree)).digest
