@@ -1,0 +1,1 @@
+"""The shared control-variable half: equation files, oracles, experiments. Knows no regressor."""
