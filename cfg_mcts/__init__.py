@@ -1,0 +1,1 @@
+"""Grammars and Monte Carlo tree search for vertical symbolic regression (in preparation)."""

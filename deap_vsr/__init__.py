@@ -1,0 +1,28 @@
+"""Vertical symbolic regression for DEAP: hold variables constant, grow formulas one variable at a time."""
+
+from deap_vsr import metrics
+from deap_vsr.control.equation import Equation, Variable, load_equation
+from deap_vsr.control.experiment import Trial, sample_trials
+from deap_vsr.control.oracle import CallableOracle, EquationOracle, Noise
+from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
+from deap_vsr.tree import MaskedTree, primitive_set
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CallableOracle",
+    "Equation",
+    "EquationError",
+    "EquationOracle",
+    "ExpressionError",
+    "MaskedTree",
+    "Noise",
+    "OracleError",
+    "Trial",
+    "Variable",
+    "VsrError",
+    "load_equation",
+    "metrics",
+    "primitive_set",
+    "sample_trials",
+]

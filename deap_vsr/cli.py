@@ -1,0 +1,238 @@
+"""The ``vsr`` command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+import deap_vsr
+from deap_vsr.control import generate, suites
+from deap_vsr.control.check import check_file
+from deap_vsr.control.equation import Equation, load_equation
+from deap_vsr.control.experiment import sample_trials
+from deap_vsr.control.oracle import EquationOracle, Noise
+from deap_vsr.errors import VsrError
+
+BAD_INPUT = 2
+
+app = typer.Typer(
+    help="Vertical symbolic regression: find formulas by holding variables constant.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Benchmark problems: list, show, check and make equation files.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+console = Console()
+errors = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+
+
+def main() -> None:
+    """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130."""
+    try:
+        app()
+    except VsrError as error:
+        errors.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader (head, less) has gone; nothing is left to say
+        sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"vsr {deap_vsr.__version__}", highlight=False)
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Vertical symbolic regression: find formulas by holding variables constant."""
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def _files(place: str) -> list[Path]:
+    found = suites.problem_files(place)
+    if not found:
+        raise VsrError(
+            f"{place}: no equation files there; give a folder, a file, a glob or a name from `vsr data list`"
+        )
+    return found
+
+
+@data_app.command("list")
+def data_list(
+    suite: Annotated[str, typer.Argument(help="A folder, glob or suite such as trigonometric/inv; empty: all.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the suites of the data folder, or the problems of one suite."""
+    if not suite:
+        counts: dict[str, int] = {}
+        for name in suites.problem_names():
+            folder = name.rpartition("/")[0]
+            counts[folder] = counts.get(folder, 0) + 1
+        if as_json:
+            _print_json({"suites": counts, "problems": sum(counts.values())})
+            return
+        table = Table("suite", "problems", title=f"{sum(counts.values())} problems in {suites.data_root()}")
+        for folder, count in counts.items():
+            table.add_row(folder, str(count))
+        console.print(table)
+        return
+    problems = [load_equation(path) for path in _files(suite)]
+    if as_json:
+        _print_json({"problems": [_summary(equation) for equation in problems]})
+        return
+    table = Table("problem", "group", "variables", "formula")
+    for equation in problems:
+        name = equation.name if equation.usable else f"{equation.name} (not usable)"
+        table.add_row(escape(name), escape(equation.group), str(equation.n_vars), escape(equation.formula))
+    console.print(table)
+
+
+def _summary(equation: Equation) -> dict[str, Any]:
+    return {
+        "name": equation.name,
+        "group": equation.group,
+        "num_vars": equation.n_vars,
+        "function_set": list(equation.function_set),
+        "formula": equation.formula,
+        "usable": equation.usable,
+        "reason": equation.reason,
+        "judge": equation.judge,
+    }
+
+
+@data_app.command("show")
+def data_show(
+    problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
+    points: Annotated[int, typer.Option(min=0, help="How many sampled points to show.")] = 5,
+    free: Annotated[str, typer.Option(help="Variables to vary, e.g. x1,x3; the others are held. Default: all.")] = "",
+    noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of points and noise.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print one problem: its variables, its hidden formula and some data."""
+    equation = load_equation(problem)
+    names = [v.name for v in equation.variables]
+    chosen = [name.strip() for name in free.split(",")] if free else names
+    unknown = [name for name in chosen if name not in names]
+    if unknown:
+        raise VsrError(f"--free {free}: {', '.join(unknown)} not among the variables {names[0]}..{names[-1]}")
+    oracle = EquationOracle(equation, Noise(noise), seed)
+    columns = [names.index(name) for name in chosen]
+    trial = sample_trials(oracle, columns, 1, points, np.random.default_rng(seed))[0] if points else None
+    if as_json:
+        shown = _summary(equation) | {
+            "latex": equation.tree.to_latex(),
+            "equation": equation.tree.to_tokens(),
+            "variables": [vars(v) for v in equation.variables],
+            "data": {"X": trial.X.tolist(), "y": trial.y.tolist(), "dropped": trial.dropped} if trial else None,
+        }
+        _print_json(shown)
+        return
+    console.print(f"[bold]{escape(equation.name)}[/bold]  {escape(equation.group)}", highlight=False)
+    console.print(f"y = {escape(equation.formula)}", highlight=False, soft_wrap=True)
+    console.print(f"operators: {', '.join(equation.function_set)}", highlight=False)
+    if equation.reason:
+        console.print(f"{'note' if equation.usable else 'not usable'}: {escape(equation.reason)}", highlight=False)
+    table = Table("variable", "symbol", "low", "high", "sampling", "sign")
+    for v in equation.variables:
+        table.add_row(v.name, escape(v.symbol), f"{v.low:g}", f"{v.high:g}", v.sampling, v.sign)
+    console.print(table)
+    if trial:
+        held = [name for name in names if name not in chosen]
+        title = f"{points} points" + (f", {', '.join(held)} held" if held else "")
+        sample = Table(*names, "y", title=title)
+        for row, y in zip(trial.X, trial.y, strict=True):
+            sample.add_row(*(f"{value:.5g}" for value in row), f"{y:.8g}")
+        console.print(sample)
+
+
+@data_app.command("check")
+def data_check(
+    place: Annotated[str, typer.Argument(help="Folder, file, glob or suite to check.")] = "data",
+    as_json: AsJson = False,
+) -> None:
+    """Check that files load and that each pre-order list equals its readable formula."""
+    files = _files(place)
+    found: list[str] = []
+    for path in track(files, "checking", console=errors, transient=True, disable=as_json):
+        found += check_file(path)
+    if as_json:
+        _print_json({"files": len(files), "errors": found})
+    else:
+        for line in found:
+            console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(f"{len(files)} files, {len(found)} errors", highlight=False)
+    if found:
+        raise typer.Exit(BAD_INPUT)
+
+
+@data_app.command("make")
+def data_make(
+    out: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path("data"),
+    suite: Annotated[
+        str, typer.Option(help="all, trigonometric, feynman, feynman-unit or livermore2.", show_default=True)
+    ] = "all",
+    sets: Annotated[str, typer.Option("--sets", help="Trigonometric sets.")] = "inv,sincos,sincosinv",
+    config: Annotated[
+        str, typer.Option(help="Trigonometric m-s-p, e.g. 8-8-12,10-10-20; empty: the paper's seven.")
+    ] = "",
+    programs: Annotated[int, typer.Option(min=1, help="Programs for each set and configuration.")] = generate.PROGRAMS,
+    variables: Annotated[int, typer.Option(min=0, help="Place the m variables among so many; 0: no others.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the trigonometric programs.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write equation files: the whole data folder, or fresh programs on demand.
+
+    Fresh programs: vsr data make fresh --suite trigonometric --config 8-8-12 --programs 20 --seed 7;
+    with 45 distractors among 50 variables: add --config 5-5-5 --variables 50.
+    """
+    tables = ("feynman", "feynman-unit", "livermore2")
+    if suite not in ("all", "trigonometric", *tables):
+        raise VsrError(f"--suite {suite}: expected all, trigonometric, {', '.join(tables)}")
+    count = 0
+    try:
+        if suite in ("all", "trigonometric"):
+            shapes = tuple(_configuration(text) for text in config.split(",")) if config else generate.CONFIGURATIONS
+            drawn = generate.trigonometric_suite(sets.split(","), shapes, programs, seed, variables or None)
+            count += generate.write_problems(drawn, out)
+        for table in tables:
+            if suite in ("all", table):
+                count += generate.write_problems(generate.table_suite(table), out)
+    except OSError as error:
+        raise VsrError(f"{out}: cannot write: {error.strerror}") from None
+    if as_json:
+        _print_json({"files": count, "out": str(out)})
+    else:
+        console.print(f"{count} files written to {escape(str(out))}", highlight=False)
+
+
+def _configuration(text: str) -> tuple[int, int, int]:
+    parts = text.strip().split("-")
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) < 6 for part in parts):
+        raise VsrError(f"--config {text}: expected m-s-p such as 8-8-12")
+    m, s, p = map(int, parts)
+    return m, s, p

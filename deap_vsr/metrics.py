@@ -1,0 +1,218 @@
+"""Goodness of fit, group statistics, and the judge of recovery.
+
+The judge knows the hidden formula. It never takes part in a search; it is asked once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from deap_vsr import _symbolic
+from deap_vsr.control.equation import Equation, Variable
+from deap_vsr.control.experiment import draw_inputs
+from deap_vsr.errors import ExpressionError
+from deap_vsr.operators import Array
+from deap_vsr.simplify import canonical, structural_hash
+from deap_vsr.tree import MaskedTree
+
+#: Points, seed and threshold of the judge (design: recovered means NMSE <= 1e-12 and same formula).
+TEST_POINTS = 10_000
+TEST_SEED = 20_231
+RECOVERY_NMSE = 1e-12
+CONSTANT_TOLERANCE = 1e-6
+
+
+# --- metrics: y and prediction of shape (n_points,) ---------------------------------------
+
+
+def mse(y: Array, prediction: Array) -> float:
+    """Mean squared error; inf if the prediction is not finite everywhere."""
+    with np.errstate(all="ignore"):
+        residual = np.asarray(y, dtype=float) - np.asarray(prediction, dtype=float)
+        # Scaled, so that squares of 1e-200 do not vanish nor those of 1e+200 overflow too early.
+        largest = float(np.max(np.abs(residual), initial=0.0))
+        if not np.isfinite(largest):
+            return float("inf")
+        return float(np.mean((residual / largest) ** 2) * largest * largest) if largest else 0.0
+
+
+def nmse(y: Array, prediction: Array) -> float:
+    """MSE over the variance of y; for constant y, 0 if the fit is exact and inf if not."""
+    y = np.asarray(y, dtype=float)
+    scale = float(np.max(np.abs(y - y.mean()), initial=0.0)) if len(y) else 0.0
+    if not np.isfinite(scale):
+        return float("nan")
+    if scale == 0:
+        return 0.0 if mse(y, prediction) == 0 else float("inf")
+    with np.errstate(all="ignore"):
+        return mse(y / scale, np.asarray(prediction, dtype=float) / scale) / float(np.var(y / scale))
+
+
+def rmse(y: Array, prediction: Array) -> float:
+    """Root of the MSE."""
+    return float(np.sqrt(mse(y, prediction)))
+
+
+def nrmse(y: Array, prediction: Array) -> float:
+    """Root of the NMSE."""
+    return float(np.sqrt(nmse(y, prediction)))
+
+
+def inv_nmse(y: Array, prediction: Array) -> float:
+    """1 / (1 + NMSE), from 0 to 1."""
+    return 1.0 / (1.0 + nmse(y, prediction))
+
+
+def inv_nrmse(y: Array, prediction: Array) -> float:
+    """1 / (1 + NRMSE), from 0 to 1."""
+    return 1.0 / (1.0 + nrmse(y, prediction))
+
+
+def r2(y: Array, prediction: Array) -> float:
+    """Coefficient of determination, 1 - NMSE."""
+    return 1.0 - nmse(y, prediction)
+
+
+METRICS: dict[str, Callable[[Array, Array], float]] = {
+    "mse": mse,
+    "nmse": nmse,
+    "rmse": rmse,
+    "nrmse": nrmse,
+    "inv_nmse": inv_nmse,
+    "inv_nrmse": inv_nrmse,
+    "r2": r2,
+}
+
+
+def all_metrics(y: Array, prediction: Array) -> dict[str, float]:
+    """Return every metric by name."""
+    return {name: metric(y, prediction) for name, metric in METRICS.items()}
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """Median and quartiles of a group."""
+
+    lower: float
+    median: float
+    upper: float
+
+
+def quartiles(values: Iterable[float]) -> Quartiles:
+    """Return the quartiles of `values`; NaN, a failed run, counts as inf."""
+    data = np.array(list(values), dtype=float)
+    if not len(data):
+        nan = float("nan")
+        return Quartiles(nan, nan, nan)
+    data = np.sort(np.where(np.isnan(data), np.inf, data))
+    return Quartiles(*(_quantile(data, share) for share in (0.25, 0.5, 0.75)))
+
+
+def _quantile(ordered: Array, share: float) -> float:
+    """Linear interpolation that stands infinities (numpy's gives NaN between two of them)."""
+    at = share * (len(ordered) - 1)
+    low, high = float(ordered[int(np.floor(at))]), float(ordered[int(np.ceil(at))])
+    return low if low == high or at == int(at) else low + (high - low) * (at - int(at))
+
+
+def accuracy(r2_values: Iterable[float], tau: float = 0.999) -> float:
+    """Return the share of a group with R2 >= tau; the paper calls this recovery."""
+    values = list(r2_values)
+    return sum(value >= tau for value in values) / len(values) if values else float("nan")
+
+
+# --- the judge ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of an answer.
+
+    Attributes
+    ----------
+    recovered : bool
+        NMSE <= 1e-12 on 10,000 fresh noiseless points *and* the same formula.
+    recovered_by : "symbolic", "numeric" or None
+        Whether the formulas were shown equal, or agreed on ranges stretched twofold where
+        sympy could not decide.
+    same_form : bool
+        Equal in canonical form with anonymous constants.
+    metrics : dict
+        Every metric on the test points.
+    """
+
+    recovered: bool
+    recovered_by: str | None
+    same_form: bool
+    metrics: dict[str, float]
+
+
+def judge(answer: MaskedTree, equation: Equation, time_limit: float = 10.0) -> Verdict:
+    """Compare an answer with the hidden formula of `equation`.
+
+    Parameters
+    ----------
+    time_limit : float
+        Seconds that sympy may take, in a process of its own that is ended after them.
+    """
+    X, y = report_points(equation)
+    metrics = all_metrics(y, answer.evaluate(X))
+    same_form = structural_hash(answer) == structural_hash(equation.tree)
+    fits = metrics["nmse"] <= RECOVERY_NMSE
+    if not fits or equation.judge == "fit":
+        return Verdict(fits, "numeric" if fits else None, same_form, metrics)
+    how = _same_formula(answer, equation, same_form, time_limit)
+    return Verdict(how is not None, how, same_form, metrics)
+
+
+def report_points(equation: Equation) -> tuple[Array, Array]:
+    """Return the 10,000 points (X, y) of the report, noiseless, with a seed of their own."""
+    return _finite_points(equation, equation.variables, TEST_SEED)
+
+
+def _finite_points(equation: Equation, variables: tuple[Variable, ...], seed: int) -> tuple[Array, Array]:
+    X = draw_inputs(variables, TEST_POINTS, np.random.default_rng(seed))
+    y = equation.evaluate(X)
+    good = np.isfinite(y)
+    return X[good], y[good]
+
+
+def _same_formula(answer: MaskedTree, equation: Equation, same_form: bool, time_limit: float) -> str | None:
+    if same_form and _constants_agree(answer, equation.tree):
+        return "symbolic"
+    try:
+        decided = _symbolic.same(answer, equation.tree, equation.variables, CONSTANT_TOLERANCE, time_limit)
+    except ExpressionError:  # too deep or too large for sympy
+        decided = None
+    if decided is None:
+        return "numeric" if _agree_when_stretched(answer, equation) else None
+    return "symbolic" if decided else None
+
+
+def _constants_agree(answer: MaskedTree, truth: MaskedTree) -> bool:
+    """Whether two trees of one canonical structure have the same constants, position by position."""
+    pairs = zip(canonical(answer), canonical(truth), strict=True)
+    numbers = [(a.value, b.value) for a, b in pairs if not a.arity and not isinstance(a.value, str)]
+    return all(abs(a - b) <= CONSTANT_TOLERANCE * abs(b) for a, b in numbers)
+
+
+def _agree_when_stretched(answer: MaskedTree, equation: Equation) -> bool:
+    """Whether the formulas agree on ranges stretched twofold, where the truth is finite."""
+    X, y = _finite_points(equation, tuple(map(_stretched, equation.variables)), TEST_SEED + 1)
+    return len(y) > 0 and nmse(y, answer.evaluate(X)) <= RECOVERY_NMSE
+
+
+def _stretched(variable: Variable) -> Variable:
+    """Return the variable with twice its range: in logarithms for loguniform, else about the middle."""
+    if variable.sampling == "loguniform":
+        grow = (variable.high / variable.low) ** 0.5
+        low, high = variable.low / grow, variable.high * grow
+    elif variable.sign == "as_range":
+        half = (variable.high - variable.low) / 2
+        low, high = variable.low - half, variable.high + half
+    else:
+        low, high = variable.low / 2, variable.low / 2 + 2 * (variable.high - variable.low)
+    return Variable(variable.name, low, high, variable.sampling, variable.sign, variable.symbol)
