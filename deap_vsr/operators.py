@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from deap_vsr.errors import ExpressionError
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.integer[Any]]
 
 # Precedence of printed text, as in Python: a + b < a * b < -a < a ** b < atom.
 SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
@@ -142,8 +143,12 @@ def _fourth(x: Any) -> Any:
     return _square(x * x)
 
 
+def _unit_circle(x: Any) -> Any:
+    return np.sqrt((1.0 - x) * (1.0 + x))  # 1 - x * x would cancel near 1
+
+
 def _pow_derivative(value: Any, base: Any, exponent: Any) -> tuple[Any, Any]:
-    return exponent * np.float_power(base, exponent - 1), value * np.log(base)
+    return exponent * np.float_power(base, exponent - 1), np.where(value == 0, 0.0, value * np.log(base))
 
 
 _ENTRIES = (
@@ -188,12 +193,12 @@ _ENTRIES = (
     _unary("sin", np.sin, lambda v, x: np.cos(x), twins=(math.sin,)),
     _unary("cos", np.cos, lambda v, x: -np.sin(x), twins=(math.cos,)),
     _unary("tan", np.tan, lambda v, x: 1.0 + v * v, twins=(math.tan,)),
-    _unary("arcsin", np.arcsin, lambda v, x: 1.0 / np.sqrt(1.0 - x * x), "asin", twins=(math.asin,), aliases=("asin",)),
-    _unary("arccos", np.arccos, lambda v, x: -1.0 / np.sqrt(1 - x * x), "acos", twins=(math.acos,), aliases=("acos",)),
+    _unary("arcsin", np.arcsin, lambda v, x: 1.0 / _unit_circle(x), "asin", twins=(math.asin,), aliases=("asin",)),
+    _unary("arccos", np.arccos, lambda v, x: -1.0 / _unit_circle(x), "acos", twins=(math.acos,), aliases=("acos",)),
     _unary("arctan", np.arctan, lambda v, x: 1.0 / (1.0 + x * x), "atan", twins=(math.atan,), aliases=("atan",)),
     _unary("sinh", np.sinh, lambda v, x: np.cosh(x), twins=(math.sinh,)),
     _unary("cosh", np.cosh, lambda v, x: np.sinh(x), twins=(math.cosh,)),
-    _unary("tanh", np.tanh, lambda v, x: 1.0 - v * v, twins=(math.tanh,)),
+    _unary("tanh", np.tanh, lambda v, x: 1.0 / np.cosh(x) ** 2, twins=(math.tanh,)),
     Operator(
         "abs", 1, np.abs, lambda v, x: (np.sign(x),), "Abs", "abs({0})", r"\left|{0}\right|",
         aliases=("Abs", "fabs"), twins=(np.abs, abs, np.fabs, math.fabs),

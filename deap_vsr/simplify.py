@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -79,6 +80,7 @@ class _Chain:
                 self.parts.append(_closed(operand))
 
 
+@lru_cache(maxsize=200_000)
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
@@ -99,7 +101,7 @@ def _leaf(node: Node, position: int) -> _Part:
     return _Part([position], (0, index), node.value, node.value, ())
 
 
-def _ordered(tree: Sequence[Node]) -> _Part:
+def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
     """Return `tree` in canonical order: variables, then larger parts, then constants."""
     stack: list[_Part | _Chain] = []
     for position in range(len(tree) - 1, -1, -1):
@@ -107,13 +109,18 @@ def _ordered(tree: Sequence[Node]) -> _Part:
         operands = [stack.pop() for _ in range(node.arity)]
         if not node.arity:
             stack.append(_leaf(node, position))
-        elif _STANDARD.operator(node).commutative:
+        elif vocabulary.operator(node).commutative:
             stack.append(_Chain(node.name, position, operands))
         else:
             parts = [_closed(operand) for operand in operands]
             nodes = [position, *(p for part in parts for p in part.nodes)]
             stack.append(_Part(nodes, (1, len(nodes)), node.name, node.name, parts))
     return _closed(stack[0])
+
+
+def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> list[int]:
+    """Return the positions of the nodes of `tree` in canonical order, nothing folded."""
+    return _ordered(tree, vocabulary).nodes
 
 
 def canonical(tree: MaskedTree) -> MaskedTree:

@@ -136,7 +136,7 @@ class Vocabulary:
             self._operators[node.name] = entry
         return entry
 
-    def column(self, node: gp.Terminal) -> int | None:
+    def column(self, node: Node) -> int | None:
         """Return the column of X that a leaf stands for; None if it is a number."""
         if not isinstance(node.value, str):
             return None
@@ -147,7 +147,7 @@ class Vocabulary:
             raise ExpressionError(f"unknown variable {node.value!r}; variables are called x1, x2, ...")
         return int(match[1]) - 1
 
-    def number(self, node: gp.Terminal) -> float:
+    def number(self, node: Node) -> float:
         """Return the value of a leaf that is no variable."""
         value = node.value
         if isinstance(value, str) and self.pset is not None:

@@ -1,0 +1,29 @@
+"""numba's compiler with our settings: cached on disk wherever a place for that can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(function: F) -> F:
+    """Compile `function` on first use; divisions by zero give inf as in numpy, threads may run it."""
+    return _compile(function, {})
+
+
+def jit_sums(function: F) -> F:
+    """The same for functions that only add up: the order of additions is the compiler's choice."""
+    return _compile(function, {"fastmath": {"reassoc", "contract"}})
+
+
+def _compile(function: F, extra: dict[str, Any]) -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **extra}
+    try:
+        compiled: F = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the install folder nor the user's cache folder can be written
+        compiled = numba.njit(**options)(function)
+    return compiled

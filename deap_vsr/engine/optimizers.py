@@ -1,0 +1,230 @@
+"""scipy's optimisers by the names the paper uses, through the same call as our own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from deap import gp
+from scipy import optimize
+
+from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
+from deap_vsr.engine.program import Batch, Model
+from deap_vsr.errors import ExpressionError
+from deap_vsr.operators import Array
+from deap_vsr.tree import MaskedTree
+
+#: Names that ``fit(optimizer=...)`` takes besides "lm".
+NAMES = ("BFGS", "L-BFGS-B", "CG", "Nelder-Mead", "basinhopping", "shgo", "dual_annealing", "direct", "least_squares")
+
+_LOCAL = ("BFGS", "L-BFGS-B", "CG", "Nelder-Mead")
+_TAKES_GRADIENT = ("BFGS", "L-BFGS-B", "CG")
+#: Box of the optimisers that need bounds.
+_BOX = 10.0
+
+
+class _EnoughError(Exception):
+    """Raised inside an objective to end an optimiser: good enough, or out of time."""
+
+
+class _Objective:
+    """The normalised error of one trial as a function of the constants; counts, remembers the best."""
+
+    def __init__(self, model: Model, n_constants: int, deadline: float | None, enough: float) -> None:
+        self.model = model
+        self.deadline = deadline
+        self.enough = enough
+        self.evaluations = 0
+        self.best = np.inf
+        self.constants = np.ones(n_constants)
+        self.late = False
+
+    def residuals(self, constants: Array) -> tuple[Array, Array]:
+        """Evaluate, count, keep the best; end the optimiser when time is up."""
+        self.evaluations += 1
+        r, J = self.model(constants)
+        with np.errstate(all="ignore"):
+            error = float(r @ r)
+        if error < self.best:
+            self.best, self.constants = error, np.array(constants, dtype=float)
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            self.late = True
+            raise _EnoughError
+        return r, J
+
+    def value(self, constants: Array) -> float:
+        """The error; a large finite number where it is not finite."""
+        r, _ = self.residuals(constants)
+        with np.errstate(all="ignore"):
+            error = float(r @ r)
+        if error <= self.enough:
+            raise _EnoughError
+        return error if np.isfinite(error) else 1e300
+
+    def value_and_gradient(self, constants: Array) -> tuple[float, Array]:
+        """The error and its exact derivatives."""
+        r, J = self.residuals(constants)
+        with np.errstate(all="ignore"):
+            error, slope = float(r @ r), 2.0 * (J @ r)
+        if error <= self.enough:
+            raise _EnoughError
+        if not np.isfinite(error):
+            return 1e300, np.zeros(len(constants))
+        return error, np.nan_to_num(slope, nan=0.0, posinf=1e300, neginf=-1e300)
+
+
+def fit_with_scipy(
+    tree: MaskedTree,
+    batch: Batch,
+    data: Dataset,
+    pset: gp.PrimitiveSetTyped | None,
+    optimizer: str,
+    gradient: str,
+    starts: Array,
+    n_starts: int,
+    max_iterations: int,
+    deadline: float | None,
+    enough: float,
+) -> Fit:
+    """Fit each trial with the optimiser called `optimizer`; see :func:`deap_vsr.engine.fitting.fit`.
+
+    Trees with foreign primitives, which the kernel cannot run, come here with "lm": they are fitted
+    by scipy's Levenberg-Marquardt on the numpy model.
+    """
+    name = "least_squares" if optimizer == "lm" else optimizer
+    if name not in NAMES:
+        raise ExpressionError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(NAMES)}")
+    if gradient not in ("exact", "finite"):
+        raise ExpressionError(f"gradient is {gradient!r}, expected exact or finite")
+    parts = []
+    for k in range(data.n_trials):
+        trial = data.trial(k)
+        model = residual_model(tree, batch, trial, pset)
+        objective = _Objective(model, starts.shape[1], deadline, enough)
+        objective.constants = starts[0]
+        reason = _run(name, gradient, objective, _spread_starts(starts, n_starts), max_iterations, len(trial.y))
+        parts.append(_finished(tree, objective, model, reason, len(trial.y)))
+    return joined(parts)
+
+
+def _spread_starts(starts: Array, n_starts: int) -> Array:
+    """Return the given starts and `n_starts` more, spread over signs and sizes."""
+    rng = np.random.default_rng(0)
+    shape = (n_starts, starts.shape[1])
+    more = rng.choice([-1.0, 1.0], shape) * 30.0 ** rng.uniform(-1, 1, shape)
+    return np.concatenate([starts, more])
+
+
+def _run(name: str, gradient: str, objective: _Objective, starts: Array, max_iterations: int, n_points: int) -> str:
+    """Run the optimiser from every start until the error is small enough; return why it ended."""
+    if not n_points:
+        return "no points"
+    try:
+        if not starts.shape[1]:
+            objective.value(starts[0])
+            return "converged" if np.isfinite(objective.best) else "not finite"
+        with np.errstate(all="ignore"):
+            for start in starts if name in (*_LOCAL, "least_squares") else starts[:1]:
+                if name in _LOCAL:
+                    _local(name, gradient, objective, start, max_iterations)
+                elif name == "least_squares":
+                    _least_squares(gradient, objective, start, max_iterations, n_points)
+                else:
+                    _global(name, gradient, objective, start, max_iterations)
+    except _EnoughError:
+        return "seconds" if objective.late else "exact"
+    return "converged" if np.isfinite(objective.best) else "not finite"
+
+
+def _local(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> None:
+    function: Callable[..., Any]
+    exact = gradient == "exact" and name in _TAKES_GRADIENT
+    function = objective.value_and_gradient if exact else objective.value
+    optimize.minimize(function, start, method=name, jac=True if exact else None, options={"maxiter": max_iterations})
+
+
+def _least_squares(gradient: str, objective: _Objective, start: Array, max_iterations: int, n_points: int) -> None:
+    """MINPACK's Levenberg-Marquardt; the trust region method where there are too few points for it."""
+    if not np.isfinite(objective.model(start)[0]).all():
+        objective.evaluations += 1
+        return
+
+    def residuals(constants: Array) -> Array:
+        r, _ = objective.residuals(constants)
+        return np.clip(np.nan_to_num(r, nan=1e150, posinf=1e150, neginf=-1e150), -1e150, 1e150)
+
+    def jacobian(constants: Array) -> Array:
+        return np.nan_to_num(objective.model(constants)[1].T, nan=0.0, posinf=1e150, neginf=-1e150)
+
+    optimize.least_squares(
+        residuals,
+        start,
+        jac=jacobian if gradient == "exact" else "2-point",
+        method="lm" if n_points >= len(start) else "trf",
+        x_scale="jac",
+        ftol=1e-15,
+        xtol=1e-15,
+        gtol=1e-15,
+        max_nfev=max_iterations,
+    )
+    if objective.best <= objective.enough:
+        raise _EnoughError
+
+
+def _global(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> None:
+    box = [(-_BOX, _BOX)] * len(start)
+    exact = gradient == "exact"
+    if name == "basinhopping":
+        local = {"method": "BFGS", "jac": True if exact else None, "options": {"maxiter": max_iterations}}
+        function = objective.value_and_gradient if exact else objective.value
+        optimize.basinhopping(function, start, niter=20, minimizer_kwargs=local, rng=np.random.default_rng(0))
+    elif name == "shgo":
+        optimize.shgo(objective.value, box, options={"maxfev": 1000 * len(start)})
+    elif name == "dual_annealing":
+        optimize.dual_annealing(objective.value, box, maxiter=max_iterations, rng=np.random.default_rng(0))
+    else:
+        optimize.direct(objective.value, box, maxfun=1000 * len(start), maxiter=max_iterations)
+
+
+def _finished(tree: MaskedTree, objective: _Objective, model: Model, reason: str, n_points: int) -> Fit:
+    """Return the best constants with standard errors and rank from the Jacobian there."""
+    n_constants = len(objective.constants)
+    errors = np.full(n_constants, np.inf)
+    determined = np.zeros(n_constants, np.bool_)
+    rank = 0
+    if n_constants and np.isfinite(objective.best):
+        J = model(objective.constants)[1]
+        rank = uncertainty(J, objective.best, errors, determined)
+    return Fit(
+        tree,
+        np.array([objective.best]),
+        objective.constants[None, :],
+        errors[None, :],
+        determined[None, :],
+        np.array([rank]),
+        objective.evaluations,
+        (reason,),
+    )
+
+
+def uncertainty(J: Array, error: float, errors: Array, determined: np.ndarray[Any, np.dtype[np.bool_]]) -> int:
+    """Set standard errors and which constants are determined; returns the rank of J (L, n_points)."""
+    if not np.isfinite(J).all():
+        return 0
+    size = np.linalg.norm(J, axis=1)
+    scaled = J.T / np.where(size > 0, size, 1.0)
+    # All L directions, also those beyond the number of points: they are null directions too.
+    values = np.zeros(len(J))
+    _, found, directions = np.linalg.svd(scaled, full_matrices=J.shape[1] < len(J))
+    values[: len(found)] = found
+    keep = values > 1e-10 * max(values[0], 1e-300)
+    rank = int(keep.sum())
+    freedom = J.shape[1] - rank
+    variance = error / freedom if freedom > 0 else 0.0
+    null = directions[rank:]
+    determined[:] = (np.abs(null) < 1e-6).all(axis=0) & (size > 0)
+    covariance = (directions[:rank] ** 2 / values[:rank, None] ** 2).sum(axis=0)
+    errors[:] = np.where(determined, np.sqrt(variance * covariance) / np.where(size > 0, size, 1.0), np.inf)
+    return rank

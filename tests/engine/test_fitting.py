@@ -1,0 +1,366 @@
+import functools
+import math
+import operator
+import pickle
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from deap import gp
+from problems import points, tree, trial
+
+from deap_vsr import ExpressionError, MaskedTree, Trial
+from deap_vsr.engine import Dataset, FitCache, evaluate, fit, fit_many
+from deap_vsr.engine.optimizers import NAMES
+from deap_vsr.engine.program import encoder
+from deap_vsr.tree import Constant, primitive_set
+
+
+def test_constants_are_fitted_anew_in_each_trial():
+    trials = [trial(f"{a}*exp(-0.{b}*x1) + 3*x2", points(50, seed=a)) for a, b in ((2, 5), (1, 7), (4, 2))]
+    found = fit(tree("C*exp(C*x1) + C*x2"), trials)
+    assert found.constants.shape == found.standard_errors.shape == found.determined.shape == (3, 3)
+    np.testing.assert_allclose(found.constants, [[2, -0.5, 3], [1, -0.7, 3], [4, -0.2, 3]], rtol=1e-9)
+    assert found.stopped == ("exact",) * 3
+    assert found.evaluations > 3
+    assert found.error == pytest.approx(np.mean(found.errors))
+    assert [expression.constants for expression in found.trees] == found.constants.tolist()
+
+
+@pytest.mark.parametrize("scale_y", [1e-200, 1e-30, 1e30, 1e200])
+@pytest.mark.parametrize("scale_x", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("C + C*x1 + C/x2", "1 + 2*x1 + 3/x2"),
+        ("C*exp(C*x1) + C", "2*exp(-0.5*x1) + 3"),
+        ("C*sin(C*x1 + C)", "2*sin(1.5*x1 + 0.4)"),
+        ("(C + C*x1)/(C + x2)", "(1 + 2*x1)/(0.7 + x2)"),
+    ],
+)
+def test_fits_do_not_depend_on_the_scale_of_x_or_y(text, truth, scale_x, scale_y):
+    plain = trial(truth)
+    found = fit(tree(text), [Trial(plain.X * scale_x, plain.y * scale_y)])
+    assert found.errors[0] < 1e-20
+    assert found.determined.all()
+
+
+def test_weights_decide_which_points_count():
+    X = points(60)
+    y = 2 * X[:, 0] + 1
+    y[:20] += 50
+    weights = np.ones(60)
+    weights[:20] = 0
+    found = fit(tree("C*x1 + C"), [Trial(X, y, weights=weights)])
+    np.testing.assert_allclose(found.constants[0], [2, 1])
+    assert fit(tree("C*x1 + C"), [Trial(X, y)]).errors[0] > 0.01
+
+
+def test_standard_errors_are_those_of_weighted_linear_regression():
+    X = points(80)
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 2, 80)
+    y = 2 * X[:, 0] - X[:, 1] + rng.normal(0, 0.1, 80) / np.sqrt(weights)
+    found = fit(tree("C*x1 + C*x2 + C"), [Trial(X, y, weights=weights)])
+    A = np.column_stack([X, np.ones(80)]) * np.sqrt(weights)[:, None]
+    solution, rest, *_ = np.linalg.lstsq(A, y * np.sqrt(weights), rcond=None)
+    expected = np.sqrt(np.diag(np.linalg.inv(A.T @ A)) * rest[0] / 77)
+    np.testing.assert_allclose(found.constants[0], solution, rtol=1e-9)
+    np.testing.assert_allclose(found.standard_errors[0], expected, rtol=1e-8)
+    by_scipy = fit(tree("C*x1 + C*x2 + C"), [Trial(X, y, weights=weights)], optimizer="least_squares")
+    np.testing.assert_allclose(by_scipy.standard_errors[0], expected, rtol=1e-6)
+
+
+def test_warm_starts_are_used():
+    hard = trial("sin(40*x1)")
+    assert fit(tree("sin(C*x1)"), [hard], starts=[[40.01]], n_starts=0).errors[0] < 1e-20
+    assert fit(tree("sin(C*x1)"), [hard], starts=[[1.0]], n_starts=0).errors[0] > 0.1
+
+
+def test_fitting_replaces_constants_and_never_edits_the_tree():
+    skeleton = tree("C*x1 + C")
+    before = pickle.dumps(skeleton)
+    found = fit(skeleton, [trial("2*x1 + 1")])
+    assert pickle.dumps(skeleton) == before
+    assert found.trees[0].constants == pytest.approx([2, 1])
+
+
+def test_frozen_and_literal_constants_are_left_alone():
+    skeleton = MaskedTree(
+        [
+            *tree("x1 + C"),
+        ]
+    )
+    frozen = MaskedTree([*skeleton[:2], Constant(0.25, fitted=False, mutable=False)])
+    found = fit(frozen, [trial("x1 + 9")])
+    assert found.constants.shape == (1, 0)
+    assert found.trees[0] == frozen
+
+
+@pytest.mark.parametrize(
+    ("text", "y"),
+    [
+        ("C", np.full(100, 3.0)),
+        ("C*x1", np.zeros(100)),
+        ("C + C*x1", np.full(100, 1e-300)),
+        ("x1*C*0", np.ones(100)),
+        ("C/(x1 - x1)", np.ones(100)),
+        ("log(-x1)*C", np.ones(100)),
+        ("exp(exp(C*x1*1000))", np.ones(100)),
+        ("C*x1", np.full(100, np.nan)),
+        ("C*x1", np.where(np.arange(100) == 3, np.inf, 1.0)),
+        ("x1**C**C", np.ones(100)),
+        ("sqrt(C)", -np.ones(100)),
+        ("inv(C)*inv(C)*x2", np.linspace(-1, 1, 100)),
+    ],
+)
+@pytest.mark.parametrize("optimizer", ["lm", "least_squares", "BFGS", "Nelder-Mead"])
+def test_hopeless_cases_have_an_answer_and_no_warning(text, y, optimizer):
+    found = fit(tree(text), [Trial(points(), y)], optimizer=optimizer, max_iterations=20, n_starts=1)
+    assert found.errors[0] >= 0
+    assert not np.isnan(found.errors[0])
+    assert found.stopped[0] in ("exact", "converged", "iterations", "stuck", "not finite")
+
+
+@pytest.mark.parametrize("optimizer", ["lm", "BFGS"])
+def test_zero_points_and_too_few_points_have_an_answer(optimizer):
+    nothing = Trial(np.empty((0, 2)), np.empty(0))
+    found = fit(tree("C*x1"), [nothing], optimizer=optimizer)
+    assert found.stopped == ("no points",)
+    two = fit(tree("C*x1 + C*x2 + C"), [trial("x1 + x2", points(2))], optimizer=optimizer)
+    assert two.errors[0] < 1e-6
+    assert two.ranks[0] == 2
+    assert not two.determined.all()
+
+
+def test_constant_y_is_measured_by_its_own_size():
+    assert fit(tree("C"), [Trial(points(), np.full(100, 3.0))]).errors[0] < 1e-20
+    assert fit(tree("x1*0"), [Trial(points(), np.full(100, 3.0))]).errors[0] == pytest.approx(1.0)
+
+
+def test_bad_arguments_have_clear_errors():
+    good = [trial("x1")]
+    with pytest.raises(ExpressionError, match="no trials"):
+        fit(tree("C"), [])
+    with pytest.raises(ExpressionError, match=r"uses variable 5, X has only 2"):
+        fit(tree("x5 + C"), good)
+    with pytest.raises(ExpressionError, match="unknown optimizer 'ADAM'"):
+        fit(tree("C"), good, optimizer="ADAM")
+    with pytest.raises(ExpressionError, match="exact or finite"):
+        fit(tree("C"), good, optimizer="BFGS", gradient="guess")
+    with pytest.raises(ExpressionError, match=r"starts have shape \(1, 2\), expected \(n, 1\)"):
+        fit(tree("C"), good, starts=[[1.0, 2.0]])
+    with pytest.raises(ExpressionError, match="weights"):
+        fit(tree("C"), [trial("x1", weights=-np.ones(100))])
+    with pytest.raises(ExpressionError, match="points, y"):
+        fit(tree("C"), [Trial(points(), np.ones(99))])
+    with pytest.raises(ExpressionError, match="shape"):
+        fit(tree("C"), [Trial(np.ones(5), np.ones(5))])
+    with pytest.raises(ExpressionError, match="incomplete"):
+        fit(MaskedTree(tree("x1 + C")[:2]), good)
+    with pytest.raises(ExpressionError, match="extra token"):
+        evaluate([[*tree("x1"), *tree("x1")]], points())
+    with pytest.raises(ExpressionError, match="columns"):
+        evaluate([tree("x7")], points())
+    with pytest.raises(ExpressionError, match="shape"):
+        evaluate([tree("x1")], np.ones(3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gradient", ["exact", "finite"])
+def test_the_optimisers_of_the_paper_are_available_by_name(name, gradient):
+    trials = [trial("2*x1 + 1.5", points(30))]
+    found = fit(tree("C*x1 + C"), trials, optimizer=name, gradient=gradient, n_starts=0, max_iterations=300)
+    assert found.errors[0] < 1e-3
+    assert found.evaluations > 1
+    if name not in ("direct", "dual_annealing"):
+        np.testing.assert_allclose(found.constants[0], [2, 1.5], atol=1e-3)
+
+
+def test_finite_differences_cost_an_evaluation_for_each_constant():
+    trials = [trial("2*exp(-x1) + x2 + 1")]
+    spent = {
+        gradient: fit(
+            tree("C*exp(C*x1) + C*x2 + C"), trials, optimizer="BFGS", gradient=gradient, n_starts=0, max_iterations=5
+        ).evaluations
+        for gradient in ("exact", "finite")
+    }
+    assert spent["finite"] >= 4 * spent["exact"]
+
+
+@pytest.mark.parametrize("optimizer", ["lm", "BFGS", "shgo", "dual_annealing"])
+def test_a_time_limit_ends_a_fit_with_what_it_has(optimizer):
+    X = np.random.default_rng(0).uniform(0.1, 5, (200_000, 2))
+    noisy = Trial(X, np.sin(3 * X[:, 0]) + np.random.default_rng(1).normal(0, 1, len(X)))
+    fit(tree("C*x1"), [trial("x1")])  # kernels are ready
+    started = time.perf_counter()
+    found = fit(
+        tree("C*sin(C*x1*x1 + C)*exp(C*x2) + C/(x1 + C)"), [noisy], optimizer=optimizer, time_limit=0.5, n_starts=50,
+        max_iterations=10_000,
+    )  # fmt: skip
+    assert time.perf_counter() - started < 5
+    assert np.isfinite(found.errors[0])
+
+
+def test_a_time_limit_that_is_long_enough_changes_nothing():
+    trials = [trial("2*exp(-0.5*x1) + 3*x2"), trial("exp(-0.7*x1) + 3*x2")]
+    found = fit(tree("C*exp(C*x1) + C*x2"), trials, time_limit=30)
+    np.testing.assert_allclose(found.constants, [[2, -0.5, 3], [1, -0.7, 3]], rtol=1e-9)
+    assert found.stopped == ("exact", "exact")
+
+
+# --- primitives that the catalogue does not know ------------------------------------------
+
+
+def protected_division(left, right):
+    try:
+        return left / right
+    except ZeroDivisionError:
+        return 1.0
+
+
+@pytest.fixture
+def own_set():
+    pset = gp.PrimitiveSet("own", 2)
+    pset.addPrimitive(operator.add, 2)
+    pset.addPrimitive(operator.mul, 2)
+    pset.addPrimitive(protected_division, 2)
+    pset.addPrimitive(math.sin, 1)
+    pset.addEphemeralConstant("own_constant", functools.partial(random.uniform, -1, 1))
+    pset.addTerminal(0.5, name="half")
+    return pset
+
+
+def own_tree(pset, names):
+    def node(name):
+        found = pset.mapping[name]
+        return found() if name == "own_constant" else found
+
+    return gp.PrimitiveTree([node(name) for name in names])
+
+
+def test_unknown_primitives_are_fitted_through_numpy_with_the_same_answers(own_set):
+    names = ["protected_division", "add", "own_constant", "mul", "own_constant", "ARG0", "add", "ARG1", "own_constant"]
+    found = fit(own_tree(own_set, names), [trial("(2 + 3*x1)/(x2 + 0.7)")], pset=own_set)
+    np.testing.assert_allclose(found.constants[0], [2, 3, 0.7], rtol=1e-8)
+    assert found.errors[0] < 1e-20
+    assert found.determined.all()
+
+
+def test_lists_may_mix_known_and_unknown_primitives(own_set):
+    X = points()
+    X[0, 1] = 0.0
+    known = own_tree(own_set, ["add", "sin", "ARG0", "half"])
+    unknown = own_tree(own_set, ["protected_division", "ARG0", "ARG1"])
+    values = evaluate([known, unknown, known], X, own_set)
+    np.testing.assert_allclose(values[0], np.sin(X[:, 0]) + 0.5)
+    np.testing.assert_array_equal(values[0], values[2])
+    assert values[1, 0] == 1.0
+    np.testing.assert_allclose(values[1, 1:], X[1:, 0] / X[1:, 1])
+
+
+def test_an_encoder_notices_a_primitive_set_that_has_grown():
+    pset = primitive_set(["add"], 1)
+    assert encoder(pset) is encoder(pset)
+    before = encoder(pset)
+    pset.addPrimitive(math.sin, 1)
+    assert encoder(pset) is not before
+    assert evaluate([gp.PrimitiveTree([pset.mapping["sin"], pset.mapping["x1"]])], points(3, 1), pset).shape == (1, 3)
+
+
+# --- the cache ----------------------------------------------------------------------------
+
+
+def test_the_same_candidate_on_the_same_data_is_fitted_once():
+    cache, data = FitCache(), Dataset.of([trial("2*exp(-0.5*x1) + 3*x2"), trial("exp(-0.7*x1) + 3*x2")])
+    first = fit(tree("C*exp(C*x1) + C*x2"), data, cache=cache)
+    again = fit(tree("C*x2 + exp(x1*C)*C"), data, cache=cache)
+    assert (cache.hits, cache.misses, cache.hit_rate, len(cache)) == (1, 1, 0.5, 1)
+    assert first.evaluations > 0
+    assert again.evaluations == 0
+    np.testing.assert_array_equal(again.constants, first.constants[:, [2, 1, 0]])
+    np.testing.assert_array_equal(again.errors, first.errors)
+    np.testing.assert_array_equal(again.standard_errors, first.standard_errors[:, [2, 1, 0]])
+    for expression, truth in zip(again.trees, ("2*exp(-0.5*x1) + 3*x2", "exp(-0.7*x1) + 3*x2"), strict=True):
+        np.testing.assert_allclose(expression.evaluate(points()), tree(truth).evaluate(points()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text, data, options: ("C*x1 + x2 + 1", data, options),
+        lambda text, data, options: ("C*x1 + 2*x2", data, options),
+        lambda text, data, options: (text, [trial("3*x1 + 3*x2")], options),
+        lambda text, data, options: (text, data, {"starts": [[5.0]]}),
+        lambda text, data, options: (text, data, {"optimizer": "BFGS"}),
+    ],
+)
+def test_other_candidates_data_starts_or_settings_are_not_mixed_up(change):
+    cache, text, data = FitCache(), "C*x1 + 3*x2", Dataset.of([trial("2*x1 + 3*x2")])
+    fit(tree(text), data, cache=cache)
+    text, data, options = change(text, data, {})
+    fit(tree(text), data, cache=cache, **options)
+    assert cache.hits == 0
+    assert cache.misses == 2
+
+
+def test_the_cache_keeps_to_its_memory():
+    cache, data = FitCache(max_bytes=50_000), Dataset.of([trial("x1")])
+    for i in range(200):
+        fit(tree(f"C*x1 + {i}"), data, cache=cache)
+        assert cache.bytes <= 50_000
+    assert 5 < len(cache) < 200
+    fit(tree("C*x1 + 199"), data, cache=cache)
+    assert cache.hits == 1
+
+
+# --- one machine, many workers ------------------------------------------------------------
+
+
+def _fitted(text):
+    return fit(tree(text), [trial("2*exp(-0.5*x1) + 3")]).constants.tolist()
+
+
+TEXTS = ["C*exp(C*x1) + C", "C + C*x1", "C/(x1 + C)", "C*sin(C*x1)"]
+
+
+def test_threads_and_spawned_processes_give_the_same_fits():
+    serial = [_fitted(text) for text in TEXTS]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(_fitted, TEXTS * 5)) == serial * 5
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(_fitted, TEXTS)) == serial
+
+
+def test_a_list_of_trees_is_fitted_in_one_call():
+    data = Dataset.of([trial("2*exp(-0.5*x1) + 3")])
+    fits = fit_many([tree(text) for text in TEXTS], data, n_starts=2)
+    assert [found.constants.tolist() for found in fits] == [
+        fit(tree(text), data, n_starts=2).constants.tolist() for text in TEXTS
+    ]
+
+
+def test_importing_the_packages_does_not_import_numba_or_sympy():
+    code = "import sys, deap_vsr, deap_vsr.engine, cfg_mcts; print([m for m in ('numba', 'sympy') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_kernels_work_where_nothing_can_be_written(monkeypatch):
+    from deap_vsr.engine import jit as module
+
+    calls = []
+
+    def njit(**options):
+        calls.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(module.numba, "njit", njit)
+    assert module.jit(len)([1, 2]) == 2
+    assert [options.get("cache", False) for options in calls] == [True, False]
