@@ -10,6 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr data list
 	$(BIN)/vsr data show feynman-unit/I.39.22
 	$(BIN)/vsr data show feynman-unit/I.39.22 --free x3
+	$(BIN)/python examples/boyle.py
 
 test: $(VENV)/.installed-test lint types check
 
@@ -21,7 +22,8 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 check: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine/test_kernels.py --cov --cov-append
 
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data

@@ -31,6 +31,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Benchmark problems: list, show, check and make equation files.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+bench_app = typer.Typer(help="Benchmarks, as ratios measured in one run.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
 
 console = Console()
 errors = Console(stderr=True)
@@ -236,3 +238,31 @@ def _configuration(text: str) -> tuple[int, int, int]:
         raise VsrError(f"--config {text}: expected m-s-p such as 8-8-12")
     m, s, p = map(int, parts)
     return m, s, p
+
+
+@bench_app.command("engine")
+def bench_engine(
+    quick: Annotated[bool, typer.Option(help="A fifth of the work: done within a minute.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare evaluation and constant fitting with DEAP, scipy and (if installed) Operon."""
+    from deap_vsr.bench.engine import bench_engine as measure
+
+    def say(text: str) -> None:
+        errors.print(f"[dim]{escape(text)}[/dim]", highlight=False)
+
+    report = measure(quick, say)
+    if as_json:
+        _print_json(report)
+        return
+    table = Table("measurement", "value")
+    for key, value in report.items():
+        if isinstance(value, dict):
+            text = ", ".join(f"{name} {share:.0%}" for name, share in value.items())
+        elif isinstance(value, float):
+            text = f"{value:.3g}"
+        else:
+            text = "absent" if value is None else str(value)
+        table.add_row(key, escape(text))
+    console.print(table)
+    console.print("*_vs_*: how many times faster we are; success: share of fits reaching NMSE < 1e-12")

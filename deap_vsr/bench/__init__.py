@@ -1,0 +1,1 @@
+"""Measurements behind ``vsr bench``: ratios taken in one run, never timed tests."""
