@@ -44,6 +44,10 @@ def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130."""
     try:
         app()
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # typer's answer to a reader that has gone is 1
+            sys.exit(0)
+        raise
     except VsrError as error:
         errors.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
         sys.exit(BAD_INPUT)
@@ -174,13 +178,13 @@ def data_show(
 
 @data_app.command("check")
 def data_check(
-    place: Annotated[str, typer.Argument(help="Folder, file, glob or suite to check.")] = "data",
+    place: Annotated[str, typer.Argument(help="Folder, file, glob or suite to check.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Check that files load and that each pre-order list equals its readable formula."""
-    files = _files(place)
+    files = _files(place or str(suites.data_root()))
     found: list[str] = []
-    for path in track(files, "checking", console=errors, transient=True, disable=as_json):
+    for path in track(files, "checking", console=errors, transient=True, disable=as_json or not errors.is_terminal):
         found += check_file(path)
     if as_json:
         _print_json({"files": len(files), "errors": found})

@@ -11,6 +11,17 @@ class ExpressionError(VsrError, ValueError):
     """A text, token list, graph or tree that is not an expression we accept."""
 
 
+class UnknownOperatorError(ExpressionError):
+    """A name that is no operator of the catalogue."""
+
+    def __init__(self, name: object, known: str) -> None:
+        self.name = name
+        super().__init__(f"unknown operator {short(name)!r}; known are {known}")
+
+    def __reduce__(self) -> tuple[type[ExpressionError], tuple[str]]:
+        return ExpressionError, (str(self),)
+
+
 class EquationError(VsrError, ValueError):
     """An equation file that cannot be used.
 
@@ -22,18 +33,27 @@ class EquationError(VsrError, ValueError):
         self.field = field
         self.found = found
         self.expected = expected
-        where = f"{source}: {field}" if field else source
-        super().__init__(f"{where}: found {_short(found)}, expected {expected}")
+        where = printable(f"{source}: {field}" if field else source)
+        super().__init__(f"{where}: found {short(found)}, expected {expected}")
 
     def __reduce__(self) -> tuple[type[EquationError], tuple[str, str, object, str]]:
-        return EquationError, (self.source, self.field, _short(self.found), self.expected)
+        return EquationError, (self.source, self.field, short(self.found), self.expected)
 
 
 class OracleError(VsrError, RuntimeError):
     """An oracle that raises, answers in the wrong shape or never gives a finite value."""
 
 
-def _short(value: object, limit: int = 80) -> str:
+def short(value: object, limit: int = 80) -> str:
     """Text of `value` for a message: one line, never long."""
-    text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # a whole number of more digits than Python prints
+        text = f"a {type(value).__name__} too large to print"
+    text = printable(text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with escapes for what a terminal would obey or cannot print."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))

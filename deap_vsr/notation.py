@@ -65,6 +65,9 @@ def parse(text: str) -> MaskedTree:
     """
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"formula of {len(text)} characters is too long, at most {MAX_TEXT} are read")
+    foreign = re.search(r"[^A-Za-z0-9_\s.+\-*/(),]", text)
+    if foreign:
+        raise ExpressionError(f"{foreign[0]!r} at column {foreign.start() + 1} does not belong in a formula")
     if re.search(r"[-+~]{200}|\*\*(?:[-+~\s]*\w+\s*\*\*){200}", text):
         raise ExpressionError("formula is nested too deeply for the parser")
     try:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deap_vsr.errors import ExpressionError
+from deap_vsr.errors import UnknownOperatorError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
@@ -226,13 +226,13 @@ def get(name: str) -> Operator:
 
     Raises
     ------
-    ExpressionError
+    UnknownOperatorError
         If the catalogue has no such operator.
     """
     try:
         return _ALIASES[name]
     except (KeyError, TypeError):
-        raise ExpressionError(f"unknown operator {name!r}; known are {', '.join(CATALOGUE)}") from None
+        raise UnknownOperatorError(name, ", ".join(CATALOGUE)) from None
 
 
 def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:

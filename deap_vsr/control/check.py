@@ -8,7 +8,7 @@ import numpy as np
 
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.experiment import draw_inputs
-from deap_vsr.errors import EquationError, ExpressionError
+from deap_vsr.errors import EquationError, ExpressionError, short
 from deap_vsr.tree import MaskedTree
 
 
@@ -32,7 +32,7 @@ def check_equation(equation: Equation, n_points: int = 1000, tolerance: float = 
         X = draw_inputs(equation.variables, n_points, np.random.default_rng(0))
         listed, read = equation.evaluate(X), readable.evaluate(X)
     except ExpressionError as error:
-        return [f"formula: {error}"]
+        return [f"formula: {short(str(error), 300)}"]
     problems = []
     with np.errstate(all="ignore"):
         agree = (np.abs(listed - read) <= tolerance * np.abs(listed)) | (listed == read)

@@ -16,7 +16,20 @@ from typing import Any, NoReturn
 from deap_vsr.errors import EquationError
 
 #: Longest text read as Python literals: Python's parser needs some hundred bytes per character.
-MAX_LITERAL_TEXT = 300_000
+MAX_LITERAL_TEXT = 120_000
+
+#: What the text of Python literals is made of; Python's parser is never shown anything else, as f-strings
+#: and the like can keep it busy for seconds.
+_LITERAL = re.compile(
+    r"""
+    [\s\[\](){},:\\-]+                  # brackets and separators
+    | b?'(?:[^'\\]|\\.)*'               # strings
+    | b?"(?:[^"\\]|\\.)*"
+    | [0-9.][0-9a-zA-Z_.]{0,400}(?:(?<=[eE])[+-][0-9]+)?(?![0-9a-zA-Z_.])   # numbers
+    | (?:None|True|False)\b
+    """,
+    re.DOTALL | re.VERBOSE,
+)
 
 _DEEP = "at most 50 levels of nesting"
 _SAMPLINGS = {"uniform": "uniform", "loguniform": "loguniform", "integeruniform": "integer", "integer": "integer"}
@@ -74,14 +87,16 @@ def _variables(entries: Any, source: str) -> Any:
         bounds = entry["range"]
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
             raise EquationError(source, f"{field}.range", bounds, "[low, high]")
-        negative = isinstance(bounds[0], int | float) and bounds[0] < 0
+        negative = bounds[0] < 0 if isinstance(bounds[0], int | float) else str(bounds[0]).strip().startswith("-")
+        if not isinstance(entry.get("only_positive", False), bool):
+            raise EquationError(source, f"{field}.only_positive", entry["only_positive"], "true or false")
         sign = "positive" if entry.get("only_positive", False) else "as_range" if negative else "both"
         ours.append({"name": f"x{i + 1}", "low": bounds[0], "high": bounds[1], "sampling": sampling, "sign": sign})
     return ours
 
 
 def _token(token: Any, index: int, source: str) -> tuple[str, str]:
-    """Return ``(text, kind)`` with variables counted from 1 and constants as decimal text."""
+    """Return ``(text, kind)`` with constants as decimal text."""
     field = f"equation[{index}]"
     if not isinstance(token, list | tuple) or len(token) != 2:
         raise EquationError(source, field, token, "a pair [text, kind]")
@@ -92,8 +107,6 @@ def _token(token: Any, index: int, source: str) -> tuple[str, str]:
         return repr(_number(text, field, source)), kind
     if not isinstance(text, str):
         raise EquationError(source, f"{field}[0]", text, "a name in quotes")
-    if kind == "var" and (match := re.fullmatch(r"X_?([0-9]{1,9})", text)):
-        return f"x{int(match[1]) + 1}", kind
     return text, kind
 
 
@@ -104,7 +117,11 @@ def _number(value: Any, field: str, source: str) -> float:
         raise EquationError(source, f"{field}[0]", value, expected)
     try:
         above, slash, below = str(value).partition("/")
-        number = float(above) / float(below) if slash else float(above)
+        if "_" in above + below or not (above + below).isascii():
+            raise ValueError  # Python would read 1_0 and other alphabets' digits
+        number = float(above)
+        if slash:
+            number = number / float(below) if math.isfinite(float(below)) else math.nan
     except (ValueError, ZeroDivisionError):
         raise EquationError(source, f"{field}[0]", value, expected) from None
     if not math.isfinite(number):
@@ -130,6 +147,12 @@ def _literal(text: str, source: str, field: str) -> Any:
         json_error = error
     if len(text) > MAX_LITERAL_TEXT:
         raise EquationError(source, field, f"{len(text)} characters that are not JSON", f"JSON ({json_error})")
+    position = 0
+    while position < len(text):
+        literal = _LITERAL.match(text, position)
+        if literal is None:
+            raise EquationError(source, field, text[position : position + 60], f"JSON ({json_error})")
+        position = literal.end()
     try:
         root = ast.parse(text.strip(), mode="eval").body
     except (RecursionError, MemoryError):
@@ -164,6 +187,8 @@ def _python_literal(node: ast.expr, source: str, field: str, depth: int = 0) -> 
 def _unique(pairs: list[tuple[Any, Any]], source: str, field: str) -> dict[Any, Any]:
     result: dict[Any, Any] = {}
     for key, value in pairs:
+        if not isinstance(key, str):
+            raise EquationError(source, field, f"key {key!r}", "keys in quotes")
         if key in result:
             raise EquationError(source, field, f"key {key!r} twice", "every key once")
         result[key] = value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from deap_vsr import operators
 from deap_vsr.control import suites
 from deap_vsr.control.dialects import read_document
-from deap_vsr.errors import EquationError, ExpressionError
+from deap_vsr.errors import EquationError, UnknownOperatorError
 from deap_vsr.tree import MaskedTree, format_number
 
 #: Largest file that is read, in bytes. A problem with 1,000 variables has about 150,000.
@@ -87,9 +88,9 @@ def load_equation(name: str | Path) -> Equation:
         Naming the file, the field, the value found and what was expected.
     """
     path = Path(name)
-    if not path.is_file():
+    if not suites.is_there(path, Path.is_file):
         path = suites.data_root() / f"{name}.json"
-        if not path.is_file():
+        if not suites.is_there(path, Path.is_file):
             close = difflib.get_close_matches(str(name), suites.problem_names(), n=3)
             hint = f"; did you mean {', '.join(close)}?" if close else "; `vsr data list` shows the names"
             raise EquationError(str(name), "", "neither a file nor the name of a problem", f"a path or a name{hint}")
@@ -98,6 +99,8 @@ def load_equation(name: str | Path) -> Equation:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise EquationError(str(name), "", error.strerror or "an error", "a file that can be read") from None
+    if raw.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip() == b"1":
+        raise EquationError(str(name), "first line", "1 (an encrypted file)", "a file that is not encrypted")
     if len(raw) > MAX_BYTES:
         raise EquationError(str(name), "", f"more than {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes")
     try:
@@ -173,23 +176,25 @@ def _plain(value: float) -> int | float:
     return int(value) if format_number(value).lstrip("-").isdigit() else value
 
 
-def _required(document: dict[str, Any], key: str, expected: str, source: str) -> Any:
+def _required(document: dict[str, Any], key: str, expected: str, source: str, prefix: str = "") -> Any:
     if key not in document:
-        raise EquationError(source, key, "no such key", expected)
+        raise EquationError(source, f"{prefix}{key}", "no such key", expected)
     return document[key]
 
 
-def _text(document: dict[str, Any], key: str, default: str, source: str) -> str:
+def _text(document: dict[str, Any], key: str, default: str, source: str, prefix: str = "") -> str:
     value = document.get(key, default)
     if not isinstance(value, str):
-        raise EquationError(source, key, value, "a text")
+        raise EquationError(source, f"{prefix}{key}", value, "a text")
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise EquationError(source, f"{prefix}{key}", value, "text that can be written in UTF-8")
     return value
 
 
 def _count(document: dict[str, Any], source: str) -> int:
     expected = f"a whole number from 1 to {MAX_VARIABLES}"
     value = _required(document, "num_vars", expected, source)
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+    if isinstance(value, str) and value.isascii() and value.strip().isdecimal() and len(value) < 10:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_VARIABLES:
         raise EquationError(source, "num_vars", value, expected)
@@ -233,11 +238,11 @@ def _variable(entry: Any, index: int, source: str) -> Variable:
         if entry.get(key, allowed[0]) not in allowed:
             raise EquationError(source, f"{field}.{key}", entry[key], ", ".join(allowed))
     low, high = (
-        _finite(_required(entry, key, "a number", f"{source}: {field}"), f"{field}.{key}", source)
+        _finite(_required(entry, key, "a number", source, f"{field}."), f"{field}.{key}", source)
         for key in ("low", "high")
     )
     sampling, sign = entry.get("sampling", "uniform"), entry.get("sign", "positive")
-    symbol = _text(entry, "symbol", name, f"{source}: {field}")
+    symbol = _text(entry, "symbol", name, source, f"{field}.")
     return _checked_variable(Variable(name, low, high, sampling, sign, symbol), field, source)
 
 
@@ -255,6 +260,10 @@ def _checked_variable(variable: Variable, field: str, source: str) -> Variable:
     found = f"low {variable.low:g}, high {variable.high:g}"
     if not variable.low < variable.high:
         raise EquationError(source, field, found, "low < high")
+    if not math.isfinite(variable.high - variable.low):
+        raise EquationError(source, field, found, "a range whose width is finite")
+    if variable.sampling == "integer" and max(-variable.low, variable.high) > 2**53:
+        raise EquationError(source, field, found, "whole numbers up to 2**53")
     if variable.sign == "as_range":
         if variable.sampling == "loguniform":
             raise EquationError(source, field, "loguniform with sign as_range", "uniform or integer with as_range")
@@ -276,34 +285,38 @@ def _tree(document: dict[str, Any], n_vars: int, source: str) -> MaskedTree:
         if missing == 0:
             raise EquationError(source, field, f"extra token {text!r}", "the end, as the expression is complete")
         if kind == "var":
-            _check_variable_name(text, n_vars, field, source)
+            if not 1 <= _variable_number(text) <= n_vars:
+                raise EquationError(source, field, f"variable {text}", f"x1..x{n_vars} (or X_0..X_{n_vars - 1})")
         elif kind in ("unary", "binary"):
             try:
                 arity = operators.get(text).arity
-            except ExpressionError:
+            except UnknownOperatorError:
                 raise EquationError(source, field, text, f"an operator: {', '.join(operators.CATALOGUE)}") from None
             if arity != {"unary": 1, "binary": 2}[kind]:
                 raise EquationError(source, field, f"{text} as {kind}", f"kind {'unary' if arity == 1 else 'binary'}")
         missing += {"unary": 0, "binary": 1}.get(kind, -1)
     if missing:
         raise EquationError(source, "equation", f"{len(tokens)} tokens", f"{missing} more operand(s) to complete it")
-    return MaskedTree.from_tokens(tokens)
+    return MaskedTree.from_tokens(
+        (f"x{_variable_number(text)}", kind) if kind == "var" else (text, kind) for text, kind in tokens
+    )
 
 
-def _check_variable_name(text: str, n_vars: int, field: str, source: str) -> None:
-    digits = text[1:]
-    if not (text[:1] == "x" and digits.isascii() and digits.isdigit() and len(digits) < 10):
-        raise EquationError(source, field, text, f"a variable x1..x{n_vars} (or X_0..X_{n_vars - 1})")
-    if not 1 <= int(digits) <= n_vars or digits.startswith("0"):
-        raise EquationError(source, field, f"variable {text}", f"x1..x{n_vars} (or X_0..X_{n_vars - 1})")
+def _variable_number(text: str) -> int:
+    """Return the number, from 1, of a variable written x1, or X_0 or X0 counted from 0; 0 if it is none."""
+    match = re.fullmatch(r"x([1-9][0-9]{0,8})|X_?(0|[1-9][0-9]{0,8})", text, re.ASCII)
+    if match is None:
+        return 0
+    return int(match[1]) if match[1] else int(match[2]) + 1
 
 
 def _function_set(document: dict[str, Any], tree: MaskedTree, source: str) -> tuple[str, ...]:
     names = _list(document, "function_set", None, "a list of operator names", source)
     try:
         allowed = operators.normalise_function_set(names)
-    except ExpressionError as error:
-        raise EquationError(source, "function_set", list(names), f"names of operators ({error})") from None
+    except UnknownOperatorError as error:
+        expected = f"names of operators: {', '.join(operators.CATALOGUE)}, const"
+        raise EquationError(source, "function_set", error.name, expected) from None
     needed = dict.fromkeys(node.name for node in tree if node.arity)
     outside = [name for name in needed if name not in allowed]
     if outside and document["complete_function_set"]:

@@ -121,11 +121,12 @@ def _sample_trial(
         X, y = np.vstack([X, points[good]]), np.append(y, answer[good])
         if len(y) == n_points:
             return Trial(X, y, free, None, dropped)
-        if not len(y):
-            setting = fixed  # nothing is finite here: another setting, unless this one was asked for
-    held = {variables[c].name: f"{points[0, c]:g}" for c in range(n_vars) if c not in free}
+        if len(y) < n_points // 2 and fixed is None:  # hardly anything is finite here: another setting
+            dropped += len(y)
+            setting, X, y = None, X[:0], y[:0]
+    held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"
     last = ", ".join(f"{v.name}={value:g}" for v, value in zip(variables, points[0], strict=True))
     raise OracleError(
         f"the oracle gave {len(y)} finite values of {n_points} wanted after {len(y) + dropped} points in "
-        f"{MAX_REDRAWS} tries (controlled: {held or 'nothing'}); the last point tried was {last[:200]}: y={answer[0]}"
+        f"{MAX_REDRAWS} tries (controlled: {held[:200]}); the last point tried was {last[:200]}: y={answer[0]}"
     )

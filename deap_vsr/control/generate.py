@@ -77,7 +77,9 @@ def trigonometric_program(
     group = f"({m},{singles},{pairs})"
     if total > m:
         place = _sample(range(1, total + 1), m, random.Random(f"{stream}/{total}"))
-        nodes = [variable(place[int(n.value[1:]) - 1]) if isinstance(n, _Term) else n for n in nodes]
+        nodes = [
+            variable(place[int(n.value[1:]) - 1]) if not n.arity and isinstance(n.value, str) else n for n in nodes
+        ]
         name, group = f"{name}-of-{total}", f"{group} of {total}"
     tree = MaskedTree(nodes)
     large = ("div",) if configuration in LARGE_CONFIGURATIONS and "inv" in DECORATIONS[operator_set] else ()
@@ -89,9 +91,6 @@ def trigonometric_program(
         formula=tree.to_infix(),
         group=group,
     )
-
-
-_Term = type(variable(1))
 
 
 def _program(rng: random.Random, decorations: Sequence[str], m: int, singles: int, pairs: int) -> list[Node]:
@@ -206,6 +205,8 @@ def write_problems(equations: Iterable[Equation], root: Path) -> int:
     count = 0
     for equation in equations:
         path = root / f"{equation.name}.json"
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise EquationError(equation.name, "name", equation.name, "a name that stays inside the folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
         part.write_bytes(format_equation(equation).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -165,8 +166,8 @@ class CallableOracle:
         except Exception as error:
             raise OracleError(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
         try:
-            y = np.asarray(answer, dtype=float)
-        except (TypeError, ValueError):
+            y = _real_numbers(answer)
+        except (TypeError, ValueError, OverflowError):
             raise OracleError(f"the oracle's answer is not an array of numbers; asked for {tried}") from None
         if y.shape != (len(X),):
             raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},); asked for {tried}")
@@ -188,6 +189,16 @@ class EquationOracle(CallableOracle):
             seed=seed,
         )
         self.equation = equation
+
+
+def _real_numbers(answer: Any) -> Array:
+    """Return a copy of `answer` as floats; text, dates, None and complex numbers are none."""
+    y = np.array(answer)
+    if y.dtype.kind == "O" and not all(isinstance(value, numbers.Real) for value in y.flat):
+        raise TypeError
+    if y.dtype.kind not in "biufO":
+        raise TypeError
+    return y.astype(float)
 
 
 def _spread(equation: Equation) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,25 +18,36 @@ def data_root() -> Path:
 def name_of(path: Path) -> str:
     """Return the name of the problem in `path`: relative to the data folder if it is in it."""
     path = path.resolve().with_suffix("") if path.suffix == ".json" else path.resolve()
-    root = data_root()
+    root = data_root().resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
 def problem_files(place: str | Path) -> list[Path]:
     """Return the problem files of a folder, file, glob pattern or suite name, in natural order."""
     for candidate in (Path(place), data_root() / place, data_root() / f"{place}.json"):
-        if candidate.is_dir():
+        if is_there(candidate, Path.is_dir):
             return sorted(candidate.rglob("*.json"), key=_natural)
-        if candidate.is_file():
+        if is_there(candidate, Path.is_file):
             return [candidate]
     pattern = str(place)
     if any(character in pattern for character in "*?["):
         base = Path("/") if Path(pattern).is_absolute() else Path()
-        found = base.glob(pattern.lstrip("/"))
-        return sorted((p for p in found if p.is_file()), key=_natural) or sorted(
-            data_root().glob(pattern), key=_natural
-        )
+        for folder in (base, data_root()):
+            try:
+                found = sorted((p for p in folder.glob(pattern.lstrip("/")) if p.is_file()), key=_natural)
+            except (ValueError, OSError):
+                return []
+            if found:
+                return found
     return []
+
+
+def is_there(path: Path, test: Callable[[Path], bool]) -> bool:
+    """Return ``test(path)``; a name too long for a file system names nothing."""
+    try:
+        return test(path)
+    except OSError:
+        return False
 
 
 @lru_cache(maxsize=1)
@@ -46,4 +58,4 @@ def problem_names() -> tuple[str, ...]:
 
 def _natural(path: Path) -> list[str | int]:
     """Sort key in which prog_10 comes after prog_9: text and numbers by turns."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", path.as_posix())]
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", path.as_posix()))]
