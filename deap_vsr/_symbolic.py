@@ -15,12 +15,17 @@ import threading
 from collections.abc import Sequence
 from typing import IO, Any
 
+import numpy as np
+
 from deap_vsr.control.equation import Variable
+from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.errors import ExpressionError
 from deap_vsr.notation import MAX_SYMPY_DEPTH
 from deap_vsr.tree import MaskedTree
 
 MAX_SYMPY_NODES = 2_000
+#: Points at which formulas are compared to 60 digits.
+N_POINTS = 120
 #: Seconds allowed for starting Python and importing sympy, on top of the time limit.
 START_UP = 60.0
 
@@ -35,11 +40,11 @@ def same(
     for tree in (answer, truth):
         if tree.height > MAX_SYMPY_DEPTH or len(tree) > MAX_SYMPY_NODES:
             raise ExpressionError(f"a tree of {len(tree)} nodes, {tree.height} deep, is too much for sympy")
-    scales = {v.name: max(abs(v.low), abs(v.high)) for v in variables}
+    points = draw_inputs(variables, N_POINTS, np.random.default_rng(0)).tolist()
     question = {
         "answer": answer.to_tokens(),
         "truth": truth.to_tokens(),
-        "scales": scales,
+        "points": points,
         "positive": [v.name for v in variables if v.bounds[0] > 0],
         "tolerance": tolerance,
     }
@@ -57,24 +62,28 @@ class Worker:
         self._lock = threading.Lock()
 
     def ask(self, question: dict[str, Any], time_limit: float) -> Any:
-        """Return the worker's answer, or None if it takes longer than `time_limit` seconds."""
+        """Return the worker's answer, or None if it has none within `time_limit` seconds."""
         with self._lock:
-            process = self._running()
-            if process is None:
-                return None
-            if not _send(process, question):
+            try:
+                process = self._running()
+                line = None if process is None else _exchange(process, json.dumps(question) + "\n", time_limit)
+                return None if line is None else json.loads(line)
+            except ValueError:  # not JSON: a worker in disorder
                 self.stop()
                 return None
-            line = _read_line(process, time_limit)
-            if line is None:
+            except BaseException:  # Ctrl-C, say: the answer on its way must not meet the next question
                 self.stop()
-                return None
-            return json.loads(line)
+                raise
+            finally:
+                if self._process is not None and self._process.poll() is not None:
+                    self.stop()
 
     def _running(self) -> subprocess.Popen[str] | None:
         """Return the process, started if need be; after a fork the child starts its own."""
-        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
-            return self._process
+        if self._process is not None and self._owner == os.getpid():
+            if self._process.poll() is None:
+                return self._process
+            self.stop()
         self._owner = os.getpid()
         self._process = subprocess.Popen(
             [sys.executable, "-m", self._module],
@@ -84,7 +93,7 @@ class Worker:
             text=True,
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
-        if _read_line(self._process, START_UP) is None:
+        if _exchange(self._process, "", START_UP) is None:
             self.stop()
             return None
         return self._process
@@ -107,35 +116,30 @@ def _close(pipe: IO[str] | None) -> None:
         pass  # the other end is gone, which is what we wanted
 
 
-def _send(process: subprocess.Popen[str], question: dict[str, Any]) -> bool:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(json.dumps(question) + "\n")
-        process.stdin.flush()
-    except OSError:
-        return False
-    return True
-
-
-def _read_line(process: subprocess.Popen[str], time_limit: float) -> str | None:
-    """Read one line within `time_limit` seconds; None if there is none."""
+def _exchange(process: subprocess.Popen[str], text: str, time_limit: float) -> str | None:
+    """Send `text` and read one line, both within `time_limit` seconds; None, and an end to it, if not."""
     lines: list[str] = []
 
-    def read() -> None:
+    def exchange() -> None:
+        assert process.stdin is not None
         assert process.stdout is not None
         try:
+            process.stdin.write(text)
+            process.stdin.flush()
             lines.append(process.stdout.readline())
         except (OSError, ValueError):
-            lines.append("")
+            pass  # the process is gone: no line
 
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    reader.join(time_limit)
-    if reader.is_alive():
-        process.kill()  # ends the read as well
-        reader.join()
+    # In a thread, as both a full pipe and a silent worker would wait for ever.
+    thread = threading.Thread(target=exchange, daemon=True)
+    thread.start()
+    thread.join(time_limit)
+    if thread.is_alive() or not lines or not lines[0]:
+        process.kill()  # ends the thread's waiting as well
+        process.wait()
+        thread.join()
         return None
-    return lines[0] or None
+    return lines[0]
 
 
 _worker = Worker()

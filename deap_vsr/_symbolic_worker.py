@@ -8,31 +8,112 @@ from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
+import mpmath
+import numpy as np
 import sympy
 
+from deap_vsr.operators import CATALOGUE
 from deap_vsr.tree import MaskedTree
 
+#: A difference that double precision cannot show beside the values, such as that of + 1e-18.
+DUST = 1e-15
 #: Groups of look-alike operands larger than this are compared in sorted order only.
 MAX_PERMUTED = 5
 
 
 def decide(question: dict[str, Any]) -> bool | None:
     """Return True (same formula), False (another one) or None (cannot say)."""
+    trees = [MaskedTree.from_tokens(question[key]) for key in ("answer", "truth")]
+    tolerance = question["tolerance"]
+    if _different(trees[0], trees[1], question["points"], tolerance):
+        return False
     positive = set(question["positive"])
-    answer, truth = (_expression(question[key], positive) for key in ("answer", "truth"))
-    tolerance, scales = question["tolerance"], question["scales"]
+    answer, truth = (_expression(tree, positive) for tree in trees)
     fractions = _as_rational(answer, truth)
-    if fractions is not None:
-        return _same_rational(fractions[0], fractions[1], tolerance, scales)
+    if fractions is not None and _same_rational(fractions[0], fractions[1], tolerance):
+        return True
     for rewrite in _rewrites():
         if _alike(rewrite(answer), rewrite(truth), tolerance):
             return True
     return None
 
 
-def _expression(tokens: list[list[str]], positive: set[str]) -> Any:
+# --- different for certain ----------------------------------------------------------------
+
+
+def _different(answer: MaskedTree, truth: MaskedTree, points: list[list[float]], tolerance: float) -> bool:
+    """Whether no small change of the constants makes one formula the other.
+
+    Values are computed to 60 digits, so that the difference of the two is seen however small it is. If the
+    formulas are the same but for the last digits of constants, the difference is, to first order, a
+    combination of the derivatives by the constants, with small factors. A surrogate's difference is not.
+    """
+    with mpmath.workdps(60):
+        rows = [row for row in (_row(answer, truth, point) for point in points) if row is not None]
+    if len(rows) < 3:
+        return False
+    difference = [row[0] for row in rows]
+    largest = max(map(abs, difference))
+    if largest <= DUST * max(abs(row[2]) for row in rows):
+        return False
+    # The difference in units of its own size fits a float again; so do the relative derivatives.
+    D = np.array([float(d / largest) for d in difference])
+    J = np.array([[float(slope / largest) for slope in row[1]] for row in rows])
+    if not np.isfinite(J).all():
+        return False
+    size = np.linalg.norm(J, axis=0)
+    J, size = J[:, size > 0], size[size > 0]
+    if not len(size):
+        return True
+    factors, *_ = np.linalg.lstsq(J / size, D, rcond=1e-11)
+    rest = np.linalg.norm(D - (J / size) @ factors) / np.linalg.norm(D)
+    return bool(rest > 1e-3 or 2 * np.max(np.abs(factors / size)) > tolerance)
+
+
+def _row(answer: MaskedTree, truth: MaskedTree, point: list[float]) -> tuple[Any, list[Any], Any] | None:
+    """Return the difference at a point, the derivatives by relative changes of all constants, and the truth."""
+    tiny = mpmath.mpf(10) ** -25
+    slopes = []
+    values = []
+    for tree in (answer, truth):
+        value = _precise(tree, point)
+        if value is None:
+            return None
+        values.append(value)
+        for i, node in enumerate(tree):
+            if not node.arity and not isinstance(node.value, str) and node.value:
+                changed = _precise(tree, point, i, tiny)
+                if changed is None:
+                    return None
+                slopes.append((changed - value) / tiny)
+    return values[0] - values[1], slopes, values[1]
+
+
+def _precise(tree: MaskedTree, point: list[float], changed: int = -1, by: Any = 0) -> Any:
+    """Return the value to mpmath's precision, the constant at `changed` a factor 1 + `by` off; None if not real."""
+    stack: list[Any] = []
+    try:
+        for i in range(len(tree) - 1, -1, -1):
+            node = tree[i]
+            if node.arity:
+                symbolic = CATALOGUE[node.name].symbolic
+                function = _MPMATH.get(symbolic) or getattr(mpmath, symbolic) if isinstance(symbolic, str) else symbolic
+                stack.append(function(*(stack.pop() for _ in range(node.arity))))
+            elif isinstance(node.value, str):
+                stack.append(mpmath.mpf(point[int(node.value[1:]) - 1]))
+            else:
+                stack.append(mpmath.mpf(node.value) * (1 + by if i == changed else 1))
+    except (ArithmeticError, ValueError):
+        return None
+    return stack[0] if isinstance(stack[0], mpmath.mpf) and mpmath.isfinite(stack[0]) else None
+
+
+_MPMATH: dict[str, Any] = {"Abs": abs}
+
+
+def _expression(tree: MaskedTree, positive: set[str]) -> Any:
     """Return the sympy expression; variables that are positive on their range are declared so."""
-    expression = MaskedTree.from_tokens(tokens).to_sympy()
+    expression = tree.to_sympy()
     return expression.xreplace(
         {s: sympy.Symbol(s.name, positive=True) for s in expression.free_symbols if s.name in positive}
     )
@@ -49,7 +130,7 @@ def _rewrites() -> Iterator[Callable[[Any], Any]]:
     yield sympy.simplify
 
 
-# --- rational functions: decided for certain ----------------------------------------------
+# --- rational functions: equal coefficient by coefficient ----------------------------------
 
 
 def _as_rational(*expressions: Any) -> tuple[Any, ...] | None:
@@ -67,25 +148,13 @@ def _as_rational(*expressions: Any) -> tuple[Any, ...] | None:
     return tuple(result)
 
 
-def _same_rational(answer: Any, truth: Any, tolerance: float, scales: dict[str, float]) -> bool:
+def _same_rational(answer: Any, truth: Any, tolerance: float) -> bool:
     """Whether a/b = c/d, that is a d = c b, coefficient by coefficient."""
-    left, right = answer[0] * truth[1], truth[0] * answer[1]
-
-    def size(powers: tuple[int, ...], coefficient: Any) -> float:
-        total = abs(float(coefficient))
-        for symbol, power in zip(left.gens, powers, strict=True):
-            total *= scales.get(symbol.name, 1.0) ** power
-        return total
-
-    terms = {powers: [0, 0] for powers in {*left.monoms(), *right.monoms()}}
-    for side, polynomial in enumerate((left, right)):
-        for powers, coefficient in polynomial.terms():
-            terms[powers][side] = coefficient
-    largest = max((size(powers, c) for powers, pair in terms.items() for c in pair), default=0.0)
-    for powers, (a, b) in terms.items():
-        if abs(a - b) > tolerance * max(abs(a), abs(b)) and size(powers, a - b) > 1e-12 * largest:
-            return False
-    return True
+    left, right = dict((answer[0] * truth[1]).terms()), dict((truth[0] * answer[1]).terms())
+    return all(
+        abs(left.get(powers, 0) - right.get(powers, 0)) <= tolerance * abs(right.get(powers, 0))
+        for powers in {*left, *right}
+    )
 
 
 # --- anything else: alike after the same rewriting ----------------------------------------

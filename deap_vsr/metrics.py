@@ -29,36 +29,50 @@ CONSTANT_TOLERANCE = 1e-6
 
 
 def mse(y: Array, prediction: Array) -> float:
-    """Mean squared error; inf if the prediction is not finite everywhere."""
-    with np.errstate(all="ignore"):
-        residual = np.asarray(y, dtype=float) - np.asarray(prediction, dtype=float)
-        # Scaled, so that squares of 1e-200 do not vanish nor those of 1e+200 overflow too early.
-        largest = float(np.max(np.abs(residual), initial=0.0))
-        if not np.isfinite(largest):
-            return float("inf")
-        return float(np.mean((residual / largest) ** 2) * largest * largest) if largest else 0.0
-
-
-def nmse(y: Array, prediction: Array) -> float:
-    """MSE over the variance of y; for constant y, 0 if the fit is exact and inf if not."""
-    y = np.asarray(y, dtype=float)
-    scale = float(np.max(np.abs(y - y.mean()), initial=0.0)) if len(y) else 0.0
-    if not np.isfinite(scale):
-        return float("nan")
-    if scale == 0:
-        return 0.0 if mse(y, prediction) == 0 else float("inf")
-    with np.errstate(all="ignore"):
-        return mse(y / scale, np.asarray(prediction, dtype=float) / scale) / float(np.var(y / scale))
+    """Mean squared error; inf if the prediction is not finite everywhere, NaN if y is not or is empty."""
+    unit, error, _ = _mean_squares(y, prediction)
+    return error * unit * unit
 
 
 def rmse(y: Array, prediction: Array) -> float:
     """Root of the MSE."""
-    return float(np.sqrt(mse(y, prediction)))
+    unit, error, _ = _mean_squares(y, prediction)
+    return float(np.sqrt(error)) * unit
+
+
+def nmse(y: Array, prediction: Array) -> float:
+    """MSE over the variance of y; for constant y, 0 if the fit is exact and inf if not."""
+    _, error, variance = _mean_squares(y, prediction)
+    if variance == 0:
+        return 0.0 if error == 0 else float("inf")
+    return error / variance
 
 
 def nrmse(y: Array, prediction: Array) -> float:
     """Root of the NMSE."""
     return float(np.sqrt(nmse(y, prediction)))
+
+
+def _mean_squares(y: Array, prediction: Array) -> tuple[float, float, float]:
+    """Return a unit (a power of two near the residual), and MSE and variance of y in its square.
+
+    In such units squares of 1e-200 do not vanish and those of 1e+200 do not overflow.
+    """
+    y, prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
+    if not len(y) or not np.isfinite(y).all():
+        return 1.0, float("nan"), float("nan")
+    with np.errstate(all="ignore"):
+        largest = float(np.max(np.abs(y / 4 - prediction / 4)))
+        if not np.isfinite(largest):
+            return 1.0, float("inf"), 1.0
+        unit = float(2.0 ** np.clip(np.frexp(largest)[1], -1000, 1000)) if largest else 1.0
+        error = float(np.mean((y / unit - prediction / unit) ** 2))
+        if y.min() == y.max():
+            return unit, error, 0.0
+        largest_y = float(np.max(np.abs(y)))
+        centred = y / largest_y - np.mean(y / largest_y)
+        ratio = largest_y / unit
+        return unit, error, float(np.mean((centred * ratio) ** 2))
 
 
 def inv_nmse(y: Array, prediction: Array) -> float:
@@ -115,7 +129,10 @@ def _quantile(ordered: Array, share: float) -> float:
     """Linear interpolation that stands infinities (numpy's gives NaN between two of them)."""
     at = share * (len(ordered) - 1)
     low, high = float(ordered[int(np.floor(at))]), float(ordered[int(np.ceil(at))])
-    return low if low == high or at == int(at) else low + (high - low) * (at - int(at))
+    if low == high or np.isinf(low):
+        return low
+    part = at - np.floor(at)
+    return low * (1.0 - part) + high * part if part else low
 
 
 def accuracy(r2_values: Iterable[float], tau: float = 0.999) -> float:

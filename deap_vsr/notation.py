@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deap import gp
 
 from deap_vsr import operators
-from deap_vsr.errors import ExpressionError
+from deap_vsr.errors import ExpressionError, short
 from deap_vsr.operators import ATOM, INTEGER_POWERS, PRODUCT, SIGN, Operator
 from deap_vsr.tree import (
     Constant,
@@ -93,7 +93,9 @@ def _read(item: ast.expr) -> tuple[Node, Sequence[ast.expr]]:
     match item:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _number(value), ()
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if not isinstance(
+            value, bool
+        ):
             return _number(-value), ()
         case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
             return Constant(-math.inf, fitted=False), ()
@@ -117,7 +119,7 @@ def _read(item: ast.expr) -> tuple[Node, Sequence[ast.expr]]:
         case ast.Name(id=name) if re.fullmatch(r"x[1-9][0-9]{0,8}", name):
             return variable(int(name[1:])), ()
         case ast.Name(id=name):
-            raise ExpressionError(f"unknown name {name!r} in a formula; variables are called x1, x2, ...")
+            raise ExpressionError(f"unknown name {short(name)!r} in a formula; variables are called x1, x2, ...")
     raise ExpressionError(f"{type(item).__name__} at column {item.col_offset + 1} does not belong in a formula")
 
 
@@ -191,7 +193,8 @@ def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str
             least = (operator.latex_operands or operator.operands)[i]
             bare = precedence >= least and not (i and least and text.startswith("-"))
             texts.append(text if bare else rf"\left({text}\right)")
-        stack.append((operator.latex.format(*texts), operator.precedence))
+        precedence = operator.precedence if operator.latex_precedence is None else operator.latex_precedence
+        stack.append((operator.latex.format(*texts), precedence))
     return stack[0][0]
 
 
@@ -219,6 +222,9 @@ def to_sympy(tree: MaskedTree) -> sympy.Expr:
     for node in reversed(tree):
         if node.arity:
             arguments = [stack.pop() for _ in range(node.arity)]
+            if all(argument.is_number for argument in arguments):
+                # Not digit by digit: the whole number 10**10**10 would never be done.
+                arguments = [argument.evalf() for argument in arguments]
             stack.append(meaning.operator(node).sympy(sympy, *arguments))
         elif isinstance(node.value, str):
             stack.append(sympy.Symbol(node.value, real=True))
@@ -261,6 +267,8 @@ def _from_sympy(expression: Any) -> list[Node]:
             return [node_from_name(operator.name), *_from_sympy(expression.args[0])]
     if expression.is_Pow:
         return [node_from_name("exp"), *_from_sympy(expression.exp)]
+    if expression.func is sympy.re:  # all our values are real
+        return _from_sympy(expression.args[0])
     raise ExpressionError(f"sympy's {expression.func.__name__} is not in the operator catalogue")
 
 
@@ -295,7 +303,7 @@ def _product(expression: Any) -> list[Node]:
     below: list[list[Node]] = []
     for factor in expression.as_ordered_factors():
         base, exponent = factor.as_base_exp()
-        if exponent.is_Rational and exponent < 0 and not factor.is_number:
+        if exponent.is_number and exponent.is_real and exponent < 0 and not factor.is_number:
             below.append(_power(base, -exponent))
         else:
             above.append(_from_sympy(factor))
@@ -312,9 +320,9 @@ def _power(base: Any, exponent: Any) -> list[Node]:
         return _from_sympy(base)
     if exponent in INTEGER_POWERS:
         return [node_from_name(INTEGER_POWERS[int(exponent)].name), *_from_sympy(base)]
-    if exponent.is_Rational and exponent < 0:
+    if exponent.is_number and exponent.is_real and exponent < 0:
         return [node_from_name("inv"), *_power(base, -exponent)]
-    if exponent == 0.5:
+    if exponent.is_number and exponent.is_real and float(exponent) == 0.5:
         return [node_from_name("sqrt"), *_from_sympy(base)]
     return [node_from_name("pow"), *_from_sympy(base), *_from_sympy(exponent)]
 
@@ -357,7 +365,12 @@ def from_networkx(graph: networkx.DiGraph[int]) -> MaskedTree:
         if data["kind"] == "const":
             node = Constant(node.value, data["fitted"], data["mutable"])
         nodes.append(with_flag(node, data["mutable"]))
-        pending.extend(sorted(graph.successors(name), key=lambda child: -graph.edges[name, child]["position"]))
+        operands = {graph.edges[name, child]["position"]: child for child in graph.successors(name)}
+        if sorted(operands) != list(range(node.arity)):
+            raise ExpressionError(f"node {name!r} of the graph needs operands at positions 0 to {node.arity - 1}")
+        pending.extend(operands[position] for position in reversed(range(node.arity)))
+    if len(nodes) != graph.number_of_nodes():
+        raise ExpressionError("the graph is not a tree with one root")
     return MaskedTree(nodes)
 
 

@@ -44,8 +44,8 @@ class Operator:
         The name of the sympy function, or a function of `arity` sympy expressions.
     infix, latex : str
         Templates for printing; `precedence` is that of the printed infix text and `operands`
-        the least precedence each operand may have without parentheses (`latex_operands`
-        where LaTeX needs fewer).
+        the least precedence each operand may have without parentheses (`latex_precedence`
+        and `latex_operands` where LaTeX differs).
     opcode : int
         The number under which the compiled kernel knows it; -1 if it does not.
     commutative : bool
@@ -64,6 +64,7 @@ class Operator:
     latex: str
     precedence: int = ATOM
     operands: tuple[int, ...] = (0, 0)
+    latex_precedence: int | None = None
     latex_operands: tuple[int, ...] | None = None
     opcode: int = -1
     commutative: bool = False
@@ -71,9 +72,9 @@ class Operator:
     twins: tuple[Callable[..., Any], ...] = ()
 
     def __call__(self, *arguments: Any) -> Any:
-        """Apply to scalars or arrays, silently: out of domain is inf or NaN."""
+        """Apply to scalars or arrays, as floats and silently: out of domain is inf or NaN."""
         with np.errstate(all="ignore"):
-            return self.function(*arguments)
+            return self.function(*(a if type(a) is float else np.asanyarray(a, dtype=float) for a in arguments))
 
     def sympy(self, sympy: ModuleType, *arguments: Any) -> Any:
         """Apply to sympy expressions; `sympy` is the module, imported by the caller."""
@@ -154,7 +155,7 @@ def _pow_derivative(value: Any, base: Any, exponent: Any) -> tuple[Any, Any]:
 _ENTRIES = (
     Operator(
         "add", 2, np.add, lambda v, a, b: (1.0, 1.0), py.add, "{0} + {1}", "{0} + {1}",
-        SUM, (SUM, PRODUCT), (SUM, SUM), commutative=True, aliases=("+", "plus"), twins=(np.add, py.add),
+        SUM, (SUM, PRODUCT), None, (SUM, SUM), commutative=True, aliases=("+", "plus"), twins=(np.add, py.add),
     ),
     Operator(
         "sub", 2, np.subtract, lambda v, a, b: (1.0, -1.0), py.sub, "{0} - {1}", "{0} - {1}",
@@ -162,16 +163,17 @@ _ENTRIES = (
     ),
     Operator(
         "mul", 2, np.multiply, lambda v, a, b: (b, a), py.mul, "{0}*{1}", r"{0} \cdot {1}",
-        PRODUCT, (PRODUCT, SIGN), (PRODUCT, PRODUCT), commutative=True, aliases=("*", "times", "multiply"),
+        PRODUCT, (PRODUCT, SIGN), None, (PRODUCT, PRODUCT), commutative=True, aliases=("*", "times", "multiply"),
         twins=(np.multiply, py.mul),
     ),
     Operator(
         "div", 2, np.divide, lambda v, a, b: (1.0 / b, -v / b), py.truediv, "{0}/{1}", r"\frac{{{0}}}{{{1}}}",
-        PRODUCT, (PRODUCT, SIGN), (0, 0), aliases=("/", "divide", "truediv"), twins=(np.divide, py.truediv),
+        PRODUCT, (PRODUCT, SIGN), None, (0, 0),
+        aliases=("/", "divide", "truediv"), twins=(np.divide, py.truediv),
     ),
     Operator(
         "inv", 1, lambda x: np.divide(1.0, x), lambda v, x: (-v * v,), lambda x: 1 / x, "inv({0})",
-        r"\frac{{1}}{{{0}}}", aliases=("reciprocal",), twins=(np.reciprocal,),
+        r"\frac{{1}}{{{0}}}", latex_precedence=PRODUCT, aliases=("reciprocal",), twins=(np.reciprocal,),
     ),
     Operator(
         "neg", 1, np.negative, lambda v, x: (-1.0,), py.neg, "-{0}", "-{0}", SIGN, (SIGN,),
@@ -184,8 +186,9 @@ _ENTRIES = (
     _integer_power(6, lambda x: _square(x * x * x), ("pow6",)),
     _integer_power(8, lambda x: _square(_fourth(x)), ("pow8",)),
     Operator(
-        "pow", 2, np.float_power, _pow_derivative, py.pow, "{0}**{1}", "{0}^{{{1}}}", POWER, (ATOM, SIGN), (ATOM, 0),
-        aliases=("**", "^", "power"), twins=(np.power, np.float_power, py.pow, math.pow),
+        "pow", 2, np.float_power, _pow_derivative, py.pow, "{0}**{1}", "{0}^{{{1}}}",
+        POWER, (ATOM, SIGN), None, (ATOM, 0), aliases=("**", "^", "power"),
+        twins=(np.power, np.float_power, py.pow, math.pow),
     ),
     _unary("sqrt", np.sqrt, lambda v, x: 0.5 / v, latex=r"\sqrt{{{0}}}", twins=(math.sqrt,)),
     _unary("exp", np.exp, lambda v, x: v, twins=(math.exp,)),
@@ -242,15 +245,19 @@ def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
     functions, and those marked ``function.takes_arrays = True``, are handed whole arrays.
     """
     if isinstance(function, np.ufunc) or getattr(function, "takes_arrays", False):
-        return function
+        return lambda *arguments: np.asarray(function(*arguments), dtype=float)
 
     def call(*arguments: float) -> float:
+        numbers = [float(a) for a in arguments]
         try:
-            return float(function(*(float(a) for a in arguments)))
-        except (ArithmeticError, ValueError, TypeError) as error:
-            if isinstance(error, TypeError) and "complex" not in str(error):
+            result = function(*numbers)
+        except TypeError:
+            if not all(number in (0.0, 1.0) for number in numbers):
                 raise
-            return math.nan  # out of the function's domain; a complex result counts as such
+            result = function(*map(bool, numbers))  # a logical operator, such as and_
+        except (ArithmeticError, ValueError):
+            return math.nan  # out of the function's domain
+        return math.nan if isinstance(result, complex | np.complexfloating) else float(result)
 
     return lambda *arguments: np.asarray(np.frompyfunc(call, arity, 1)(*arguments), dtype=float)
 

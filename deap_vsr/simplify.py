@@ -129,8 +129,28 @@ def canonical(tree: MaskedTree) -> MaskedTree:
     Values stay the same up to the rounding of a re-ordered sum or product; applying it twice
     changes nothing.
     """
-    folded = fold(tree)
-    return type(tree)(folded[position] for position in _ordered(folded).nodes)
+    form = fold(tree)
+    while True:
+        ordered = type(tree)(form[position] for position in _ordered(form).nodes)
+        form = fold(_merged(ordered))
+        if len(form) == len(ordered):
+            return ordered
+
+
+def _merged(tree: MaskedTree) -> MaskedTree:
+    """Fold the constants of a chain, which canonical order has put last: (x + 2) + 3 is x + 5."""
+    stack: list[tuple[list[Node], bool]] = []  # nodes, and whether they are a sum or product with a number last
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        whole = [node, *(item for operand, _ in operands for item in operand)]
+        chain = bool(node.arity) and _STANDARD.operator(node).commutative and _is_number(operands[1][0])
+        if chain:
+            (first, first_is_chain), (second, _) = operands
+            if first_is_chain and first[0].name == node.name:
+                number = _folded(node, [first[-1], second[0]], [])
+                whole = [*first[:-1], *number] if number else whole
+        stack.append((whole, chain))
+    return type(tree)(stack[0][0])
 
 
 def structural_hash(tree: MaskedTree) -> str:
@@ -139,4 +159,4 @@ def structural_hash(tree: MaskedTree) -> str:
     Trees that differ only in the values of their constants, or in the order of commutative
     operands, share it. It is the same in every process.
     """
-    return _ordered(fold(tree)).digest
+    return _ordered(canonical(tree)).digest

@@ -15,7 +15,7 @@ import numpy as np
 from deap import gp
 
 from deap_vsr import operators
-from deap_vsr.errors import ExpressionError
+from deap_vsr.errors import ExpressionError, short
 from deap_vsr.operators import Array, Operator
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Node = gp.Primitive | gp.Terminal
 Token = tuple[str, str]
 
-_VARIABLE = re.compile(r"x([1-9][0-9]*)\Z")
+_VARIABLE = re.compile(r"x([1-9][0-9]{0,8})\Z")
 _KIND = {1: "unary", 2: "binary"}
 
 
@@ -124,7 +124,7 @@ class Vocabulary:
     def operator(self, node: Node) -> Operator:
         """Return the operator of an inner node."""
         entry = self._operators.get(node.name)
-        if entry is None:
+        if entry is None or entry.arity != node.arity:
             if self.pset is None:
                 entry = operators.get(node.name)
             elif node.name in self.pset.context:
@@ -144,7 +144,7 @@ class Vocabulary:
             return self._columns.get(node.value)
         match = _VARIABLE.match(node.value)
         if match is None:
-            raise ExpressionError(f"unknown variable {node.value!r}; variables are called x1, x2, ...")
+            raise ExpressionError(f"unknown variable {short(node.value)!r}; variables are called x1, x2, ...")
         return int(match[1]) - 1
 
     def number(self, node: Node) -> float:
@@ -339,7 +339,7 @@ def _node_from_token(text: str, kind: str) -> Node:
     if kind == "var":
         match = _VARIABLE.match(text)
         if match is None:
-            raise ExpressionError(f"unknown variable {text!r}; variables are called x1, x2, ...")
+            raise ExpressionError(f"unknown variable {short(text)!r}; variables are called x1, x2, ...")
         return variable(int(match[1]))
     if kind == "const":
         if text == "C":
@@ -347,7 +347,7 @@ def _node_from_token(text: str, kind: str) -> Node:
         try:
             return Constant(float(text), fitted=False)
         except ValueError:
-            raise ExpressionError(f"constant {text!r} is not a number") from None
+            raise ExpressionError(f"constant {short(text)!r} is not a number") from None
     if kind not in ("unary", "binary"):
         raise ExpressionError(f"unknown kind {kind!r} of token {text!r}; kinds are unary, binary, const, var")
     entry = operators.get(text)
