@@ -16,10 +16,11 @@ class UnknownOperatorError(ExpressionError):
 
     def __init__(self, name: object, known: str) -> None:
         self.name = name
+        self.known = known
         super().__init__(f"unknown operator {short(name)!r}; known are {known}")
 
-    def __reduce__(self) -> tuple[type[ExpressionError], tuple[str]]:
-        return ExpressionError, (str(self),)
+    def __reduce__(self) -> tuple[type[UnknownOperatorError], tuple[object, str]]:
+        return UnknownOperatorError, (short(self.name), self.known)
 
 
 class EquationError(VsrError, ValueError):

@@ -115,13 +115,13 @@ class Quartiles:
     upper: float
 
 
-def quartiles(values: Iterable[float]) -> Quartiles:
-    """Return the quartiles of `values`; NaN, a failed run, counts as inf."""
+def quartiles(values: Iterable[float], worst: float = np.inf) -> Quartiles:
+    """Return the quartiles of `values`; NaN, a failed run, counts as `worst` (for R2 that is -inf)."""
     data = np.array(list(values), dtype=float)
     if not len(data):
         nan = float("nan")
         return Quartiles(nan, nan, nan)
-    data = np.sort(np.where(np.isnan(data), np.inf, data))
+    data = np.sort(np.where(np.isnan(data), worst, data))
     return Quartiles(*(_quantile(data, share) for share in (0.25, 0.5, 0.75)))
 
 

@@ -243,6 +243,8 @@ def from_sympy(expression: sympy.Expr) -> MaskedTree:
     ExpressionError
         For functions outside the catalogue, complex or infinite numbers, other symbols.
     """
+    if not hasattr(expression, "is_Symbol"):
+        raise ExpressionError(f"{short(expression)} is no sympy expression")
     try:
         return MaskedTree(_from_sympy(expression))
     except RecursionError:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
+from deap_vsr.operators import Operator
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open
 
 _STANDARD = Vocabulary()
 
 
-def fold(tree: MaskedTree) -> MaskedTree:
+def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTree:
     """Replace every sub-tree that holds constants only by one constant of the same value.
 
     The new constant is open (mutable) if one of those it replaces is. Sub-trees whose value is
@@ -22,9 +24,9 @@ def fold(tree: MaskedTree) -> MaskedTree:
     stack: list[list[Node]] = []
     for node in reversed(tree):
         operands = [stack.pop() for _ in range(node.arity)]
-        whole = [node, *(item for operand in operands for item in operand)]
-        if node.arity and all(_is_number(operand) for operand in operands):
-            whole = _folded(node, [operand[0] for operand in operands], whole)
+        whole = [node, *chain.from_iterable(operands)]
+        if node.arity and all(map(_is_number, operands)):
+            whole = _folded(vocabulary.operator(node), [operand[0] for operand in operands], whole)
         stack.append(whole)
     return type(tree)(stack[0])
 
@@ -33,8 +35,8 @@ def _is_number(nodes: Sequence[Node]) -> bool:
     return len(nodes) == 1 and not nodes[0].arity and not isinstance(nodes[0].value, str)
 
 
-def _folded(node: Node, numbers: Sequence[Node], otherwise: list[Node]) -> list[Node]:
-    value = float(_STANDARD.operator(node)(*(np.float64(number.value) for number in numbers)))
+def _folded(operator: Operator, numbers: Sequence[Node], otherwise: list[Node]) -> list[Node]:
+    value = float(operator(*(float(number.value) for number in numbers)))
     if not np.isfinite(value):
         return otherwise
     fitted, mutable = any(map(is_open, numbers)), any(map(is_mutable, numbers))
@@ -90,7 +92,7 @@ def _closed(item: _Part | _Chain) -> _Part:
     if isinstance(item, _Part):
         return item
     parts = sorted(item.parts, key=_Part.sort_key)
-    nodes = [*sorted(item.heads), *(position for part in parts for position in part.nodes)]
+    nodes = [*sorted(item.heads), *chain.from_iterable(part.nodes for part in parts)]
     return _Part(nodes, (1, len(nodes)), item.name, item.name, parts)
 
 
@@ -113,7 +115,7 @@ def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
             stack.append(_Chain(node.name, position, operands))
         else:
             parts = [_closed(operand) for operand in operands]
-            nodes = [position, *(p for part in parts for p in part.nodes)]
+            nodes = [position, *chain.from_iterable(part.nodes for part in parts)]
             stack.append(_Part(nodes, (1, len(nodes)), node.name, node.name, parts))
     return _closed(stack[0])
 
@@ -123,40 +125,40 @@ def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) ->
     return _ordered(tree, vocabulary).nodes
 
 
-def canonical(tree: MaskedTree) -> MaskedTree:
+def canonical(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTree:
     """Return the canonical form: constants folded, commutative operands ordered.
 
     Values stay the same up to the rounding of a re-ordered sum or product; applying it twice
     changes nothing.
     """
-    form = fold(tree)
+    form = fold(tree, vocabulary)
     while True:
-        ordered = type(tree)(form[position] for position in _ordered(form).nodes)
-        form = fold(_merged(ordered))
+        ordered = type(tree)([form[position] for position in _ordered(form, vocabulary).nodes])
+        form = fold(_merged(ordered, vocabulary), vocabulary)
         if len(form) == len(ordered):
             return ordered
 
 
-def _merged(tree: MaskedTree) -> MaskedTree:
+def _merged(tree: MaskedTree, vocabulary: Vocabulary) -> MaskedTree:
     """Fold the constants of a chain, which canonical order has put last: (x + 2) + 3 is x + 5."""
     stack: list[tuple[list[Node], bool]] = []  # nodes, and whether they are a sum or product with a number last
     for node in reversed(tree):
         operands = [stack.pop() for _ in range(node.arity)]
-        whole = [node, *(item for operand, _ in operands for item in operand)]
-        chain = bool(node.arity) and _STANDARD.operator(node).commutative and _is_number(operands[1][0])
-        if chain:
-            (first, first_is_chain), (second, _) = operands
-            if first_is_chain and first[0].name == node.name:
-                number = _folded(node, [first[-1], second[0]], [])
+        whole = [node, *chain.from_iterable(operand for operand, _ in operands)]
+        number_last = bool(node.arity) and vocabulary.operator(node).commutative and _is_number(operands[1][0])
+        if number_last:
+            (first, first_has_one), (second, _) = operands
+            if first_has_one and first[0].name == node.name:
+                number = _folded(vocabulary.operator(node), [first[-1], second[0]], [])
                 whole = [*first[:-1], *number] if number else whole
-        stack.append((whole, chain))
+        stack.append((whole, number_last))
     return type(tree)(stack[0][0])
 
 
-def structural_hash(tree: MaskedTree) -> str:
+def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str:
     """Return a hash of the canonical form with constants anonymous.
 
     Trees that differ only in the values of their constants, or in the order of commutative
     operands, share it. It is the same in every process.
     """
-    return _ordered(canonical(tree)).digest
+    return _ordered(canonical(tree, vocabulary), vocabulary).digest

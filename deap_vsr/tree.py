@@ -285,17 +285,17 @@ class MaskedTree(gp.PrimitiveTree):
 
         return cls(parse(text))
 
-    def to_infix(self) -> str:
+    def to_infix(self, pset: gp.PrimitiveSetTyped | None = None) -> str:
         """Return the formula as Python-like text; reading it back gives the same tokens."""
         from deap_vsr.notation import infix
 
-        return infix(self)
+        return infix(self, pset)
 
-    def to_latex(self) -> str:
+    def to_latex(self, pset: gp.PrimitiveSetTyped | None = None) -> str:
         """Return the formula in LaTeX."""
         from deap_vsr.notation import latex
 
-        return latex(self)
+        return latex(self, pset)
 
     @classmethod
     def from_sympy(cls, expression: sympy.Expr) -> MaskedTree:

@@ -14,6 +14,7 @@ import csv
 import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -181,7 +182,7 @@ def writer_form(tree: MaskedTree) -> MaskedTree:
         elif node.arity and node.name == "pow" and len(operands[1]) == 1 and isinstance(operands[1][0], Constant):
             stack.append(_root_of_power(operands[0], operands[1][0]))
         else:
-            stack.append([node, *(item for operand in operands for item in operand)])
+            stack.append([node, *chain.from_iterable(operands)])
     return fold(MaskedTree(stack[0]))
 
 

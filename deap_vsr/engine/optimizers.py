@@ -181,7 +181,8 @@ def _global(name: str, gradient: str, objective: _Objective, start: Array, max_i
         function = objective.value_and_gradient if exact else objective.value
         optimize.basinhopping(function, start, niter=20, minimizer_kwargs=local, rng=np.random.default_rng(0))
     elif name == "shgo":
-        optimize.shgo(objective.value, box, options={"maxfev": 1000 * len(start)})
+        # One round of sampling; left to itself it refines for minutes.
+        optimize.shgo(objective.value, box, n=50, iters=1)
     elif name == "dual_annealing":
         optimize.dual_annealing(objective.value, box, maxiter=max_iterations, rng=np.random.default_rng(0))
     else:

@@ -225,3 +225,8 @@ def test_accuracy_is_the_share_that_reaches_tau():
     assert accuracy([1.0, 0.999, 0.9989, -math.inf, math.nan]) == 0.4
     assert accuracy([0.5, 0.7], tau=0.6) == 0.5
     assert accuracy(iter([1.0])) == 1.0
+
+
+def test_a_failed_run_is_the_worst_of_its_group():
+    assert metrics.quartiles([1.0, math.nan, 0.5], worst=-math.inf).lower == -math.inf
+    assert metrics.quartiles([1.0, math.nan, 0.5]).upper == math.inf

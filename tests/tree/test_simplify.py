@@ -1,3 +1,4 @@
+import math
 import os
 import random
 import subprocess
@@ -8,12 +9,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 import reference
+from deap import gp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import MODERATE_NUMBERS, commuted, keys, random_tree, reassociated, trees
 
 from deap_vsr.simplify import canonical, canonical_order, fold, structural_hash
-from deap_vsr.tree import Constant, MaskedTree, is_mutable, node_from_name, variable
+from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_mutable, node_from_name, variable
 
 POINTS = np.random.default_rng(11).uniform(-2, 2, (5, 3))
 seeds = st.integers(0, 2**32 - 1)
@@ -306,3 +308,12 @@ def test_open_constants_are_counted_the_same_before_and_after_ordering():
     form = canonical(tree)
     assert form.n_constants == tree.n_constants == 2
     assert Counter(keys(form)) == Counter(keys(tree))
+
+
+def test_a_user_s_own_function_is_folded_as_it_is_meant():
+    pset = gp.PrimitiveSet("own", 1)
+    pset.addPrimitive(math.log10, 1, name="log")
+    tree = MaskedTree([pset.mapping["log"], Constant(100.0)])
+    assert fold(tree, Vocabulary(pset))[0].value == pytest.approx(2.0)
+    assert canonical(tree, Vocabulary(pset))[0].value == pytest.approx(2.0)
+    assert fold(tree)[0].value == pytest.approx(math.log(100.0))

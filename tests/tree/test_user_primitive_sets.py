@@ -189,3 +189,9 @@ def test_users_tree_is_printed_with_its_own_names():
     )
     assert tree.to_tokens()[3:5] == [("x1", "var"), ("div", "binary")]
     assert ("median", "3-ary") in tree.to_tokens()
+
+
+def test_trees_over_an_own_set_are_printed_with_its_names():
+    tree = MaskedTree([TUTORIAL.mapping["larger"], TUTORIAL.mapping["height"], TUTORIAL.mapping["x1"]])
+    assert tree.to_infix(TUTORIAL) == "larger(height, x1)"
+    assert "operatorname{larger}" in tree.to_latex(TUTORIAL)
