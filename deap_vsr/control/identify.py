@@ -1,0 +1,61 @@
+"""Identifiability: rewriting a candidate that fits, so that the data determine its constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deap_vsr.control.freezing import FreezeRule, fits
+from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
+from deap_vsr.engine.program import encoder
+from deap_vsr.expand import expand
+from deap_vsr.operators import Array
+from deap_vsr.tree import Constant, MaskedTree
+
+#: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped.
+NEGLIGIBLE = 1e-9
+
+
+def identified(
+    outcome: Fit, data: Dataset, function_set: tuple[str, ...], rule: FreezeRule, noise: float = 0.0
+) -> tuple[Fit, int]:
+    """Return the outcome of an equivalent candidate in a sum of terms, and the evaluations it took.
+
+    Constants that trade off against each other move from trial to trial even where the formula does not, and
+    every later round would grow in the wrong places. The given outcome is returned where the rewritten one does
+    not fit or is determined no better.
+    """
+    tree = expand(outcome.tree, function_set)
+    spent = 0
+    if tree is None:
+        return outcome, spent
+    while True:
+        rewritten = fit(tree, data)
+        spent += rewritten.evaluations
+        if not fits(rewritten, data, rule, noise):
+            return outcome, spent
+        small = term_sizes(rewritten, data) < NEGLIGIBLE
+        shorter = expand(_without(tree, small), function_set) if small.any() and noise == 0 else None
+        if shorter is None or len(shorter) >= len(tree):
+            break
+        tree = shorter
+    better = rewritten.determined.all() or not outcome.determined.all()
+    return (rewritten if better else outcome), spent
+
+
+def term_sizes(outcome: Fit, data: Dataset) -> Array:
+    """Return how much each constant matters: |c df/dc| in units of the spread of y, the largest of all trials."""
+    batch = encoder(None).encode([outcome.tree])
+    sizes = np.zeros(outcome.constants.shape[1])
+    for k in range(data.n_trials):
+        _, J = residual_model(outcome.tree, batch, data.trial(k), None)(outcome.constants[k])
+        n_points = max(J.shape[1], 1)
+        sizes = np.maximum(sizes, np.abs(outcome.constants[k]) * np.max(np.abs(J), axis=1, initial=0.0) * n_points**0.5)
+    return sizes
+
+
+def _without(tree: MaskedTree, drop: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> MaskedTree:
+    copy = list(tree)
+    for position, gone in zip(tree.open_constants, drop, strict=True):
+        if gone:
+            copy[position] = Constant(0.0, fitted=False)
+    return MaskedTree(copy)
