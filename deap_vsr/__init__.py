@@ -13,6 +13,7 @@ from deap_vsr.tree import MaskedTree, primitive_set
 
 if TYPE_CHECKING:
     from deap_vsr.engine import fit
+    from deap_vsr.methods import discover
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "Trial",
     "Variable",
     "VsrError",
+    "discover",
     "fit",
     "load_equation",
     "metrics",
@@ -41,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from deap_vsr.engine import fit
 
         return fit
+    if name == "discover":
+        from deap_vsr.methods import discover
+
+        return discover
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

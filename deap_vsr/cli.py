@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from deap import gp
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
@@ -21,6 +23,11 @@ from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.experiment import sample_trials
 from deap_vsr.control.oracle import EquationOracle, Noise
 from deap_vsr.errors import VsrError
+from deap_vsr.tree import Constant, MaskedTree, Node
+
+if TYPE_CHECKING:
+    from deap_vsr.control.vertical import Progress
+    from deap_vsr.result import Result
 
 BAD_INPUT = 2
 
@@ -242,6 +249,111 @@ def _configuration(text: str) -> tuple[int, int, int]:
         raise VsrError(f"--config {text}: expected m-s-p such as 8-8-12")
     m, s, p = map(int, parts)
     return m, s, p
+
+
+@app.command("discover")
+def discover_command(
+    problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
+    method: Annotated[str, typer.Option(help="vsr-gp (variables freed one by one) or gp (all at once).")] = "vsr-gp",
+    schedule: Annotated[
+        str, typer.Option(help="Order in which variables are freed: numeric, auto, or e.g. x3,x1,x2.")
+    ] = "numeric",
+    preset: Annotated[str, typer.Option(help="paper: the published settings.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole run.")] = 0,
+    time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds; 0: none. 60 if no limit is given.")] = 0.0,
+    max_evaluations: Annotated[int, typer.Option(min=0, help="Expressions evaluated over a trial; 0: no limit.")] = 0,
+    max_queries: Annotated[int, typer.Option(min=0, help="Points asked of the oracle; 0: no limit.")] = 0,
+    noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
+    optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
+    operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Find the formula behind a problem. Ctrl-C returns the best so far."""
+    from deap_vsr.methods import discover
+
+    with errors.status("reading the problem and the kernels") as status:
+        news: list[Progress] = []
+        shown = [0.0]
+
+        def tick() -> None:
+            now = time.perf_counter()
+            if news and now - shown[0] > 0.2:
+                shown[0] = now
+                status.update(_progress_line(news[-1]))
+
+        result = discover(
+            problem,
+            method,
+            schedule=schedule,
+            seed=seed,
+            time_limit=time_limit or None,
+            max_evaluations=max_evaluations or None,
+            max_queries=max_queries or None,
+            noise=noise,
+            preset=preset or None,
+            optimizer=optimizer or None,
+            operators=operators.split(",") if operators else None,
+            progress=news.append,
+            tick=tick,
+        )
+    if as_json:
+        _print_json(result.to_json())
+    else:
+        _print_result(result)
+    if result.stopped_by == "interrupted":
+        raise typer.Exit(130)
+
+
+def _progress_line(news: Progress) -> str:
+    spent, limits = news.budget.spent, news.budget.limits
+    left = f", {limits['seconds'] - spent['seconds']:.0f} s left" if limits["seconds"] is not None else ""
+    freed = ", ".join(f"x{column + 1}" for column in news.freed)
+    return (
+        f"round {news.round}/{news.n_rounds}, free: {freed}; best error {news.best:.2g}; "
+        f"{spent['evaluations']:.0f} evaluations, {spent['queries']:.0f} queries{left}"
+    )
+
+
+def _print_result(result: Result) -> None:
+    path = Table("free", "held", "reduced form", "largest error", "slots", title="the path of reduced forms")
+    for record in result.rounds:
+        path.add_row(
+            " ".join(f"x{column + 1}" for column in record.freed),
+            " ".join(f"x{column + 1}" for column in record.controlled) or "nothing",
+            escape(_short_numbers(record.tree)),
+            f"{max(record.errors):.2g}" + ("" if record.accepted else " (does not fit)"),
+            str(record.slots),
+        )
+    console.print(path)
+    if result.tree is None:
+        console.print("no formula with finite values was found", highlight=False)
+    else:
+        console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
+        console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
+    if result.verdict is not None:
+        how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
+        console.print(f"recovered: {'yes' if result.verdict.recovered else 'no'}{how}", highlight=False)
+        numbers = ", ".join(f"{name} {value:.3g}" for name, value in result.verdict.metrics.items())
+        console.print(f"on 10,000 fresh points: {numbers}", highlight=False, soft_wrap=True)
+    console.print(
+        f"stopped by: {result.stopped_by}; {result.seconds:.2f} s, {result.evaluations} evaluations, "
+        f"{result.oracle_queries} oracle queries, {result.peak_memory_mb:.1f} MB",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _short_numbers(tree: MaskedTree) -> str:
+    """The formula with constants to 4 digits and slots as C1, C2, ...: for reading."""
+    slots = set(tree.slots)
+    names = iter(range(1, len(slots) + 1))
+
+    def shown(position: int, node: Node) -> Node:
+        if position in slots:
+            return gp.Terminal(f"C{next(names)}", True, node.ret)
+        return Constant(float(f"{node.value:.4g}")) if isinstance(node, Constant) else node
+
+    return MaskedTree([shown(position, node) for position, node in enumerate(tree)]).to_infix()
 
 
 @bench_app.command("engine")

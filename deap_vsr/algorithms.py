@@ -1,0 +1,317 @@
+"""GP as flat DEAP-style loops: one round of masked GP (`eaMasked`) and its use as a regressor."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from deap import base, gp, tools
+
+from deap_vsr import variation
+from deap_vsr.control.experiment import Trial
+from deap_vsr.control.vertical import Candidate, Task
+from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
+from deap_vsr.operators import CATALOGUE
+from deap_vsr.tree import MaskedTree, Node, is_open, primitive_set
+
+
+class ErrorFitness(base.Fitness):
+    """Smaller errors are better."""
+
+    weights = (-1.0,)
+
+
+class Individual(MaskedTree):
+    """A masked tree with a fitness."""
+
+    def __init__(self, content: Any) -> None:
+        super().__init__(content)
+        self.fitness = ErrorFitness()
+
+
+def evaluateFit(individual: Any, trials: Sequence[Points] | Dataset, pset: Any = None, **options: Any) -> Fit:
+    """Fit the individual's constants in each trial: the `evaluate` of a toolbox."""
+    return fit(individual, trials, pset=pset, **options)
+
+
+def assignFit(individual: Any, outcome: Fit) -> None:
+    """Write an outcome into an individual: fitness, and the constants fitted in the first trial.
+
+    The error where the fitness is to be minimised, 1/(1 + error) where it is to be maximised; what is not
+    finite is the worst, as DEAP ranks NaN above everything.
+    """
+    error = outcome.error if np.isfinite(outcome.error) else 1e300
+    maximise = individual.fitness.weights[0] > 0
+    individual.fitness.values = (1.0 / (1.0 + error) if maximise else error,)
+    for position, value in zip(outcome.tree.open_constants, outcome.constants[0], strict=True):
+        node = individual[position]
+        if np.isfinite(value):
+            list.__setitem__(individual, position, variation.with_value(node, float(value)))
+
+
+def form(individual: Sequence[Node]) -> str:
+    """Return the individual's formula with anonymous constants: what it can fit, not with which values.
+
+    Constants of constants are one constant, and the operands of sums and products are in order, so that most
+    candidates that can only do the same share it. Cheaper than the canonical form, as it is asked for every child.
+    """
+    stack: list[str] = []
+    for node in reversed(individual):
+        if node.arity == 0:
+            stack.append("C" if is_open(node) else str(node.value))
+        elif node.arity == 1:
+            operand = stack.pop()
+            stack.append("C" if operand == "C" else f"{node.name} {operand}")
+        else:
+            operands = [stack.pop() for _ in range(node.arity)]
+            if node.name in _COMMUTATIVE:
+                operands.sort()
+            stack.append("C" if operands.count("C") == node.arity else f"({' '.join([node.name, *operands])})")
+    return stack[0]
+
+
+_COMMUTATIVE = {operator.name for operator in CATALOGUE.values() if operator.commutative}
+
+
+def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_price: float = 0.03) -> list[Any]:
+    """Select the best `k` - `n_random` distinct formulas and a few random ones.
+
+    A node costs `node_price` decades of error, so that of two equal fits the shorter one stays. Formulas
+    that differ only in the values of constants are one.
+    """
+
+    def price(individual: Any) -> float:
+        quality = -individual.fitness.wvalues[0]  # the error, where it is minimised
+        return float(np.log10(max(quality, 1e-30))) + node_price * len(individual) if quality > 0 else quality
+
+    seen = set()
+    distinct = []
+    for individual in sorted(individuals, key=price):
+        key = form(individual)
+        if key not in seen:
+            seen.add(key)
+            distinct.append(individual)
+    chosen, rest = distinct[: max(k - n_random, 1)], distinct[max(k - n_random, 1) :]
+    return chosen + random.sample(rest, min(n_random, len(rest)))
+
+
+def eaMasked(
+    population: list[Any],
+    toolbox: base.Toolbox,
+    cxpb: float,
+    mutpb: float,
+    ngen: int,
+    draw: Callable[[], list[Trial]],
+    n_offspring: int | None = None,
+    target: float = 0.0,
+    stop: Callable[[], bool] = lambda: False,
+    stats: tools.Statistics | None = None,
+    halloffame: tools.HallOfFame | None = None,
+    verbose: bool = False,
+) -> tuple[list[Any], tools.Logbook]:
+    """Run one round of GP in which only mutable nodes change.
+
+    ::
+
+        trials <- draw(); evaluate(population, trials)
+        for g in range(ngen):
+            offspring <- vary(population)
+            trials <- draw()
+            evaluate(population + offspring, trials)     # all on the same trials
+            population <- select(population + offspring, len(population))
+
+    Parameters
+    ----------
+    toolbox : needs ``evaluate(individual, trials)``, ``mate``, ``mutate``, ``select``, ``clone``; ``map`` is the only
+        parallel seam.
+    draw : callable
+        Returns the trials of a generation; those of the oracle are fresh each time.
+    n_offspring : int
+        Children of a generation; by default as many as the population.
+    target : float
+        Error at which the round is over.
+    stop : callable
+        Asked after each generation whether to end.
+    """
+    logbook = tools.Logbook()
+    logbook.header = ["gen", "nevals", *(stats.fields if stats else [])]
+    size = len(population)
+    offspring: list[Any] = []
+    seen = {form(individual) for individual in population}
+    for generation in range(ngen + 1):
+        everybody = population + offspring
+        trials = Dataset.of(draw())
+        outcomes = toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody)
+        for individual, outcome in zip(everybody, outcomes, strict=True):
+            assignFit(individual, outcome)
+        population = toolbox.select(everybody, size)
+        if halloffame is not None:
+            halloffame.update(population)
+        record = stats.compile(population) if stats else {}
+        logbook.record(gen=generation, nevals=len(everybody), **record)
+        if verbose:
+            print(logbook.stream)
+        best = max(population, key=lambda individual: individual.fitness)
+        if _error(best) <= target or stop():
+            break
+        offspring = _vary(population, toolbox, cxpb, mutpb, n_offspring or size, seen)
+    return population, logbook
+
+
+def _error(individual: Any) -> float:
+    value = float(individual.fitness.values[0])
+    return 1.0 / value - 1.0 if individual.fitness.weights[0] > 0 else value
+
+
+def _vary(
+    population: Sequence[Any],
+    toolbox: base.Toolbox,
+    cxpb: float,
+    mutpb: float,
+    n_offspring: int,
+    seen: set[str],
+) -> list[Any]:
+    """Return children of random parents: crossover, then mutation, each with its probability.
+
+    A formula that this round has met before is not fitted again; `seen` is kept up to date.
+    """
+    offspring: list[Any] = []
+    for _ in range(5 * n_offspring):
+        child = toolbox.clone(random.choice(population))
+        if random.random() < cxpb:
+            other = toolbox.clone(random.choice(population))
+            child, other = toolbox.mate(child, other)
+        if random.random() < mutpb:
+            (child,) = toolbox.mutate(child)
+        key = form(child)
+        if key not in seen:
+            seen.add(key)
+            del child.fitness.values
+            offspring.append(child)
+            if len(offspring) == n_offspring:
+                break
+    return offspring
+
+
+# --- GP as a regressor --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GpRegressor:
+    """GP as a regressor of the shared contract.
+
+    Attributes
+    ----------
+    population : int
+    offspring : int
+    generations : int
+        The most for one round.
+    cxpb, mutpb : float
+        Probabilities of crossover and of mutation.
+    max_size : int
+        Most nodes that a round may add to the largest tree it starts from.
+    optimizer, gradient : str
+        How constants are fitted (see :func:`deap_vsr.engine.fitting.fit`).
+    """
+
+    population: int = 50
+    offspring: int = 100
+    generations: int = 100_000
+    cxpb: float = 0.3
+    mutpb: float = 0.9
+    max_size: int = 25
+    optimizer: str = "lm"
+    gradient: str = "exact"
+    max_iterations: int = 5
+    n_starts: int = 0
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Grow the task's candidates; the standard ``random`` is seeded from the task's and restored."""
+        state = random.getstate()
+        random.seed(int(task.rng.integers(2**63)))
+        try:
+            return self._regress(task)
+        finally:
+            random.setstate(state)
+
+    def _regress(self, task: Task) -> list[Candidate]:
+        pset = round_set(task.function_set, task.columns, task.n_vars)
+        largest = max((len(tree) for tree in task.candidates), default=0) + self.max_size
+        toolbox = self._toolbox(pset, largest)
+        outcomes: dict[int, Fit] = {}
+
+        def evaluate(individual: Individual, trials: Dataset) -> Fit:
+            outcome = fit(
+                individual,
+                trials,
+                optimizer=self.optimizer,
+                gradient=self.gradient,
+                n_starts=self.n_starts,
+                max_iterations=self.max_iterations,
+            )
+            task.budget.count(outcome.evaluations)
+            outcomes[id(individual)] = outcome
+            return outcome
+
+        toolbox.register("evaluate", evaluate)
+        population = [Individual(tree) for tree in task.candidates]
+        while len(population) < self.population and not task.candidates:
+            population.append(Individual(toolbox.expr()))
+        # Beside the candidates themselves, mutants of them: a pool of one would be no population.
+        while len(population) < self.population:
+            population.append(toolbox.mutate(toolbox.clone(random.choice(population)))[0])
+        population, _ = eaMasked(
+            population,
+            toolbox,
+            self.cxpb,
+            self.mutpb,
+            self.generations,
+            draw=lambda: task.draw(task.rng),
+            n_offspring=self.offspring,
+            target=task.target,
+            stop=lambda: task.budget.used_up() is not None,
+        )
+        return [
+            Candidate(MaskedTree(individual), outcome.errors, outcome.constants, outcome.evaluations)
+            for individual in population
+            if np.isfinite((outcome := outcomes[id(individual)]).error)
+        ]
+
+    def _toolbox(self, pset: gp.PrimitiveSetTyped, largest: int) -> base.Toolbox:
+        toolbox = base.Toolbox()
+        toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=3)
+        toolbox.register("expr_mut", gp.genHalfAndHalf, min_=0, max_=2)
+        toolbox.register("mate", variation.cxOnePoint)
+        toolbox.register("mutate", _mutate, expr=toolbox.expr_mut, pset=pset)
+        toolbox.register("select", selBestDistinct, n_random=self.population // 10)
+        limit = variation.staticLimit(len, largest)
+        toolbox.decorate("mate", limit)
+        toolbox.decorate("mutate", limit)
+        return toolbox
+
+
+def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetTyped) -> tuple[Any]:
+    """Apply one mutation, drawn at random."""
+    draw = random.random()
+    if draw < 0.4:
+        return variation.mutGrow(individual, expr, pset)
+    if draw < 0.7:
+        return variation.mutUniform(individual, expr, pset)
+    if draw < 0.8:
+        return variation.mutInsert(individual, pset)
+    if draw < 0.9:
+        return variation.mutNodeReplacement(individual, pset)
+    return variation.mutShrink(individual)
+
+
+def round_set(function_set: Sequence[str], columns: Sequence[int], n_vars: int) -> gp.PrimitiveSetTyped:
+    """Return the primitive set of a round: of the variables, only `columns` are terminals."""
+    pset = primitive_set(function_set, n_vars)
+    allowed = {f"x{column + 1}" for column in columns}
+    for kind, terminals in pset.terminals.items():
+        pset.terminals[kind] = [t for t in terminals if isinstance(t, gp.MetaEphemeral) or t.value in allowed]
+    return pset

@@ -1,0 +1,143 @@
+"""The methods by name, and `discover`: find a formula for a problem."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+import deap_vsr
+from deap_vsr.algorithms import GpRegressor
+from deap_vsr.control.equation import Equation, load_equation
+from deap_vsr.control.experiment import Trial
+from deap_vsr.control.freezing import FreezeRule
+from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
+from deap_vsr.control.vertical import Budget, Progress, Schedule, Settings, automatic_order, search
+from deap_vsr.engine.fitting import fit
+from deap_vsr.errors import VsrError
+from deap_vsr.metrics import judge
+from deap_vsr.operators import normalise_function_set
+from deap_vsr.result import Result
+from deap_vsr.tree import MaskedTree
+
+#: The methods there are: vertical GP as published, and GP over all variables at once.
+METHODS = ("vsr-gp", "gp")
+
+#: The paper's settings; population, offspring and batch size are not from the paper.
+_PAPER = (
+    Settings(n_trials=5, n_points=256, hall_size=50, rule=FreezeRule(error=1e-6, spread=1e-3, raw=True), restart=False),
+    GpRegressor(
+        generations=200, cxpb=0.8, mutpb=0.8, optimizer="BFGS", gradient="finite", max_iterations=500, n_starts=0
+    ),
+)
+_OURS = (Settings(), GpRegressor())
+
+
+def discover(
+    problem: str | Equation | Oracle,
+    method: str = "vsr-gp",
+    *,
+    schedule: str | Sequence[str] = "numeric",
+    seed: int = 0,
+    time_limit: float | None = None,
+    max_evaluations: int | None = None,
+    max_queries: int | None = None,
+    noise: Noise | float = 0.0,
+    preset: str | None = None,
+    optimizer: str | None = None,
+    operators: Sequence[str] | None = None,
+    progress: Callable[[Progress], None] = lambda news: None,
+    tick: Callable[[], None] = lambda: None,
+) -> Result:
+    """Find a formula.
+
+    Parameters
+    ----------
+    problem : name or path of an equation file, Equation, or any oracle
+    method : "vsr-gp" or "gp"
+    schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
+    time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
+    noise : of an equation file's oracle
+    preset : "paper" for the published settings
+    optimizer : how constants are fitted, see :func:`deap_vsr.fit`
+    operators : function set, instead of the problem's own
+    progress, tick : called at the start of each round, and after every few evaluations
+
+    Returns
+    -------
+    Result
+        With the judge's verdict, if the problem is an equation. Ctrl-C returns the best so far.
+    """
+    if method not in METHODS:
+        raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
+    if preset not in (None, "paper"):
+        raise VsrError(f"unknown preset {preset!r}; known is paper")
+    equation = (
+        load_equation(problem) if isinstance(problem, str) else problem if isinstance(problem, Equation) else None
+    )
+    if equation is not None and operators is not None:
+        equation = replace(equation, function_set=normalise_function_set(operators))
+    oracle: Oracle = EquationOracle(equation, noise, seed) if equation is not None else problem  # type: ignore[assignment]
+    if time_limit is None and max_evaluations is None and max_queries is None:
+        time_limit = 60.0
+    settings, regressor = _PAPER if preset == "paper" else _OURS
+    if optimizer is not None:
+        regressor = replace(regressor, optimizer=optimizer)
+    rng = np.random.default_rng(seed)
+    warm_up()
+    memory = _peak_memory()
+    budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
+    plan = _schedule(schedule, method, oracle, rng)
+    outcome = search(oracle, regressor, plan, budget, rng, settings, progress)
+    seconds = time.perf_counter() - budget.started
+    return Result(
+        tree=outcome.tree,
+        method=method,
+        expansion="joint" if method.startswith("vsr") else None,
+        schedule=plan,
+        seed=seed,
+        noise=outcome.noise,
+        budget=dict(budget.limits),
+        settings={"preset": preset, **asdict(settings), **asdict(regressor)},
+        seconds=seconds,
+        evaluations=budget.evaluations,
+        oracle_queries=oracle.queries,
+        peak_memory_mb=_peak_memory() - memory,
+        stopped_by=outcome.stopped_by,
+        rounds=outcome.rounds,
+        equation=equation.name if equation is not None else "",
+        verdict=judge(outcome.tree, equation) if equation is not None and outcome.tree is not None else None,
+        version=deap_vsr.__version__,
+    )
+
+
+def _schedule(wanted: str | Sequence[str], method: str, oracle: Oracle, rng: np.random.Generator) -> Schedule:
+    names = [variable.name for variable in oracle.variables]
+    everything = tuple(range(len(names)))
+    if not method.startswith("vsr"):
+        return (everything,)
+    if wanted == "numeric":
+        return tuple((column,) for column in everything)
+    if wanted == "auto":
+        return tuple((column,) for column in automatic_order(oracle, rng))
+    order = [name.strip() for name in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
+    if sorted(order) != sorted(names):
+        raise VsrError(f"schedule {', '.join(order)}: expected each of {', '.join(names)} once, or numeric, or auto")
+    return tuple((names.index(name),) for name in order)
+
+
+def warm_up() -> None:
+    """Compile the kernels, or read them from their cache, so that no run's clock pays for it."""
+    X = np.linspace(1.0, 2.0, 8)[:, None]
+    fit(MaskedTree.from_infix("C*exp(C*x1)"), [Trial(X, np.exp(X[:, 0]))], n_starts=1)
+
+
+def _peak_memory() -> float:
+    """Return the most memory this process has held so far, in MB."""
+    peak: Any = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (1e6 if sys.platform == "darwin" else 1e3)

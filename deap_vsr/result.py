@@ -1,0 +1,111 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from deap_vsr.control.vertical import Round
+from deap_vsr.errors import ExpressionError
+from deap_vsr.metrics import Verdict
+from deap_vsr.tree import MaskedTree
+
+
+@dataclass(frozen=True)
+class Result:
+    """The formula that was found, how good it is, what it cost, and the path that led to it.
+
+    ``verdict`` is the judge's, where the hidden formula is known.
+    """
+
+    tree: MaskedTree | None
+    method: str
+    expansion: str | None
+    schedule: tuple[tuple[int, ...], ...]
+    seed: int
+    noise: float
+    budget: dict[str, float | None]
+    settings: dict[str, Any]
+    seconds: float
+    evaluations: int
+    oracle_queries: int
+    peak_memory_mb: float
+    stopped_by: str
+    rounds: list[Round] = field(default_factory=list)
+    equation: str = ""
+    verdict: Verdict | None = None
+    version: str = ""
+
+    @property
+    def expression(self) -> str:
+        """The formula as text; empty if none was found."""
+        return self.tree.to_infix() if self.tree is not None else ""
+
+    @property
+    def latex(self) -> str:
+        """The formula in LaTeX; empty if none was found."""
+        return self.tree.to_latex() if self.tree is not None else ""
+
+    @property
+    def sympy(self) -> str:
+        """The formula as sympy prints it; empty if there is none or it is too deep for sympy."""
+        try:
+            return str(self.tree.to_sympy()) if self.tree is not None else ""
+        except ExpressionError:
+            return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; numbers that JSON does not have become null."""
+        verdict = self.verdict
+        plain = {
+            "equation": self.equation,
+            "method": self.method,
+            "expansion": self.expansion,
+            "schedule": [[f"x{column + 1}" for column in group] for group in self.schedule],
+            "seed": self.seed,
+            "noise": self.noise,
+            "budget": self.budget,
+            "settings": self.settings,
+            "version": self.version,
+            "expression": self.expression,
+            "sympy": self.sympy,
+            "latex": self.latex,
+            "n_constants": sum(not node.arity and not isinstance(node.value, str) for node in self.tree or []),
+            "metrics": verdict.metrics if verdict else None,
+            "recovered": verdict.recovered if verdict else None,
+            "recovered_by": verdict.recovered_by if verdict else None,
+            "same_form": verdict.same_form if verdict else None,
+            "seconds": self.seconds,
+            "evaluations": self.evaluations,
+            "oracle_queries": self.oracle_queries,
+            "peak_memory_mb": self.peak_memory_mb,
+            "stopped_by": self.stopped_by,
+            "rounds": [_round_json(record) for record in self.rounds],
+        }
+        cleaned: dict[str, Any] = _finite(plain)
+        return cleaned
+
+
+def _round_json(record: Round) -> dict[str, Any]:
+    return {
+        "freed": [f"x{column + 1}" for column in record.freed],
+        "controlled": [f"x{column + 1}" for column in record.controlled],
+        "expression": record.tree.to_infix(),
+        "errors": list(record.errors),
+        "constants": [list(row) for row in record.constants],
+        "slots": record.slots,
+        "accepted": record.accepted,
+        "queries": record.queries,
+        "seconds": record.seconds,
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, MaskedTree, VsrError
+from deap_vsr.control.freezing import FreezeRule
+from deap_vsr.control.identify import identified
+from deap_vsr.control.vertical import Budget, Candidate, Hall, Settings, automatic_order, search
+from deap_vsr.engine import Dataset, fit
+
+DOMAINS = [(0.5, 3.0)] * 3
+OPERATORS = ("add", "sub", "mul", "div", "sin", "const")
+
+
+def gas(X):
+    return X[:, 0] * X[:, 1] / X[:, 2]
+
+
+class Scripted:
+    """A regressor that knows what to answer in each round, and writes down what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers = answers
+        self.tasks = []
+
+    def regress(self, task):
+        self.tasks.append(task)
+        texts = self.answers[(len(self.tasks) - 1) % len(self.answers)]
+        data = Dataset.of(task.draw(task.rng))
+        found = [fit(MaskedTree.from_infix(text), data) for text in texts]
+        task.budget.count(sum(outcome.evaluations for outcome in found))
+        return [Candidate.of(outcome) for outcome in found]
+
+
+def oracle(function=gas, **options):
+    return CallableOracle(function, DOMAINS, OPERATORS, **options)
+
+
+def run(regressor, asked, schedule=((0,), (1,), (2,)), settings=None, **limits):
+    return search(asked, regressor, schedule, Budget(asked, **limits), np.random.default_rng(0), settings)
+
+
+def test_rounds_free_one_group_after_the_other_and_grow_the_frozen_form():
+    regressor, asked = Scripted(["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"]), oracle()
+    outcome = run(regressor, asked, queries=10_000)
+    assert outcome.stopped_by == "found"
+    assert [(r.freed, r.controlled, r.slots, r.accepted) for r in outcome.rounds] == [
+        ((0,), (1, 2), 1, True),
+        ((0, 1), (2,), 1, True),
+        ((0, 1, 2), (), 0, True),
+    ]
+    assert [task.columns for task in regressor.tasks] == [(0,), (1,), (2,)]
+    assert [len(task.candidates) for task in regressor.tasks] == [0, 1, 1]
+    assert regressor.tasks[1].candidates[0].mask == [0, 1, 0]
+    for task, free in zip(regressor.tasks, ([0], [0, 1], [0, 1, 2]), strict=True):
+        (trial,) = task.draw(np.random.default_rng(1))
+        assert [c for c in range(3) if np.ptp(trial.X[:, c]) > 0] == free
+    np.testing.assert_allclose(outcome.tree.evaluate(np.array([[2.0, 3.0, 4.0]])), [1.5])
+
+
+def test_horizontal_search_is_the_schedule_with_everything_in_one_round():
+    regressor = Scripted(["C*x1*x2/x3"])
+    outcome = run(regressor, oracle(), schedule=((0, 1, 2),), queries=5_000)
+    assert outcome.stopped_by == "found"
+    assert [task.columns for task in regressor.tasks] == [(0, 1, 2)]
+
+
+def test_a_formula_that_stops_depending_on_variables_is_found_early():
+    outcome = run(Scripted(["C*x1"]), oracle(lambda X: 2 * X[:, 0]), queries=5_000)
+    assert outcome.stopped_by == "found"
+    assert len(outcome.rounds) == 1
+
+
+def test_every_point_asked_for_is_counted_and_limits_hold():
+    for name, limit in (("queries", 3_000), ("evaluations", 200), ("seconds", 0.3)):
+        asked = oracle()
+        outcome = run(Scripted(["C*x1 + C"]), asked, **{name: limit})
+        assert outcome.stopped_by == name
+        assert asked.queries > 0
+        assert not any(round_.accepted and not round_.controlled for round_ in outcome.rounds)
+        assert outcome.tree is not None  # the best so far
+
+
+def test_a_search_without_restart_ends_exhausted():
+    outcome = run(Scripted(["C*x1 + C"]), oracle(), settings=Settings(restart=False), queries=100_000)
+    assert outcome.stopped_by == "exhausted"
+    assert len(outcome.rounds) == 3
+
+
+def test_an_interrupt_returns_the_best_so_far():
+    class Interrupted(Scripted):
+        def regress(self, task):
+            if len(self.tasks) == 2:
+                raise KeyboardInterrupt
+            return super().regress(task)
+
+    outcome = run(Interrupted(["C*x1"], ["C*x1*x2"]), oracle(), queries=10_000)
+    assert outcome.stopped_by == "interrupted"
+    assert outcome.tree is not None
+
+
+def test_a_regressor_without_an_answer_ends_the_pass_not_the_run():
+    class Silent:
+        def regress(self, task):
+            task.budget.count(10)
+            return []
+
+    outcome = run(Silent(), oracle(), evaluations=100)
+    assert outcome.stopped_by == "evaluations"
+    assert outcome.tree is None
+
+
+@pytest.mark.parametrize("schedule", [((0,), (1,)), ((0, 1, 2), (2,)), ((0,), (1,), (3,)), ()])
+def test_a_schedule_frees_each_variable_once(schedule):
+    with pytest.raises(VsrError, match="schedule"):
+        run(Scripted(["C"]), oracle(), schedule=schedule, queries=100)
+
+
+def test_a_surrogate_is_not_called_found():
+    # Exact on the hall's batch up to 1e-9 only: not a formula.
+    outcome = run(Scripted(["x1*x2/x3 + C*sin(x1)"]), oracle(lambda X: gas(X) + 1e-5 * X[:, 0] ** 3), queries=4_000)
+    assert outcome.stopped_by == "queries"
+
+
+def test_parts_of_a_budget_count_for_the_whole():
+    asked = oracle()
+    whole = Budget(asked, evaluations=100, queries=1000)
+    part = whole.part(0.5)
+    assert part.limits["evaluations"] == 50
+    part.count(60)
+    assert part.used_up() == "evaluations"
+    assert whole.used_up() is None
+    assert whole.evaluations == 60
+    assert whole.part(0.5).limits["evaluations"] == 20
+    asked.evaluate(np.ones((1000, 3)))
+    assert whole.used_up() == "queries"
+    assert whole.part(1.0).used_up() is not None
+    assert Budget(asked).used_up() is None
+
+
+def test_the_hall_holds_distinct_formulas_best_first_and_no_more_than_its_size():
+    asked = oracle()
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    from deap_vsr import Trial
+
+    hall, budget = Hall(3, Dataset.of([Trial(X, gas(X))])), Budget(asked)
+    for text in ("C*x1", "x1*C", "C*x1 + C", "C*x2", "C*x1*x2", "C*x1*x2/x3", "log(-x1)"):
+        hall.offer(MaskedTree.from_infix(text), budget)
+    assert len(hall.best) == 3
+    errors = [error for error, _ in hall.best]
+    assert errors == sorted(errors)
+    assert errors[0] < 1e-20
+    assert budget.evaluations > 0
+
+
+def test_the_automatic_order_starts_with_what_is_linear_and_ends_with_what_does_not_matter():
+    asked = oracle(lambda X: np.sin(6 * X[:, 0]) + 0 * X[:, 1] + 2 * X[:, 2])
+    assert automatic_order(asked, np.random.default_rng(0)) == (2, 0, 1)
+    assert asked.queries == 45
+
+
+def test_constants_that_trade_off_are_rewritten_into_ones_that_the_data_determine():
+    rng = np.random.default_rng(0)
+    from deap_vsr import sample_trials
+
+    data = Dataset.of(sample_trials(oracle(lambda X: X[:, 1] + X[:, 2] * X[:, 0]), [0], 4, 30, rng))
+    clumsy = fit(MaskedTree.from_infix("(x1 + C)*(C*C) + C*sin(x1)"), data)
+    rule = FreezeRule()
+    better, spent = identified(clumsy, data, OPERATORS, rule)
+    assert better.determined.all()
+    assert better.tree.n_constants == 2
+    assert spent > 0
+    same, _ = identified(clumsy, data, ("sin", "const"), rule)
+    assert same is clumsy

@@ -1,0 +1,122 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, VsrError, discover
+
+KEYS = [
+    "equation",
+    "method",
+    "expansion",
+    "schedule",
+    "seed",
+    "noise",
+    "budget",
+    "settings",
+    "version",
+    "expression",
+    "sympy",
+    "latex",
+    "n_constants",
+    "metrics",
+    "recovered",
+    "recovered_by",
+    "same_form",
+    "seconds",
+    "evaluations",
+    "oracle_queries",
+    "peak_memory_mb",
+    "stopped_by",
+    "rounds",
+]
+
+
+def vsr(*arguments):
+    return subprocess.run([sys.executable, "-m", "deap_vsr", *arguments], capture_output=True, text=True)
+
+
+def test_the_ideal_gas_law_is_found_along_boyle_gay_lussac_avogadro():
+    run = vsr("discover", "feynman-unit/I.39.22", "--schedule", "x3,x2,x1", "--json", "--max-evaluations", "300000")
+    assert run.returncode == 0
+    result = json.loads(run.stdout)
+    assert list(result) == KEYS
+    assert result["recovered"] is True
+    assert result["stopped_by"] == "found"
+    assert [r["freed"] for r in result["rounds"][-3:]] == [["x3"], ["x3", "x2"], ["x3", "x2", "x1"]]
+    assert [r["slots"] for r in result["rounds"][-3:]] == [1, 1, 0]
+    assert set(result["rounds"][0]) == {
+        "freed", "controlled", "expression", "errors", "constants", "slots", "accepted", "queries", "seconds",
+    }  # fmt: skip
+
+
+def test_the_terminal_shows_formula_path_and_cost():
+    run = vsr("discover", "feynman-unit/I.39.22", "--max-evaluations", "300000")
+    assert run.returncode == 0
+    for words in ("the path of reduced forms", "y = ", "LaTeX", "recovered: yes", "oracle queries"):
+        assert words in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "magic"], "unknown method 'magic'"),
+        (["--schedule", "x1,x2"], "expected each of x1, x2, x3 once"),
+        (["--preset", "mine"], "unknown preset"),
+        (["--operators", "add,sinus"], "unknown operator 'sinus'"),
+        (["--optimizer", "ADAM", "--max-evaluations", "10"], "unknown optimizer 'ADAM'"),
+    ],
+)
+def test_bad_options_end_with_one_line_and_exit_code_2(arguments, message):
+    run = vsr("discover", "feynman-unit/I.39.22", *arguments)
+    assert run.returncode == 2
+    assert message in run.stderr.replace("\n", " ")
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("method", ["vsr-gp", "gp"])
+def test_the_same_seed_gives_the_same_result_for_runs_bounded_by_counts(method):
+    results = [
+        discover("trigonometric/inv/2-1-1/prog_1", method, seed=3, max_evaluations=15_000, max_queries=3_000).to_json()
+        for _ in range(2)
+    ]
+    for result in results:
+        del result["seconds"], result["peak_memory_mb"]
+        for record in result["rounds"]:
+            del record["seconds"]
+    assert results[0] == results[1]
+    assert results[0]["evaluations"] < 20_000  # a generation is not cut short
+
+
+def test_a_formula_is_found_for_a_function_of_one_s_own():
+    oracle = CallableOracle(
+        lambda X: 3 * X[:, 0] - X[:, 0] * X[:, 1], [(1.0, 5.0), (0.5, 2.0)], ["add", "sub", "mul", "const"]
+    )
+    result = discover(oracle, schedule="auto", max_evaluations=300_000)
+    assert result.stopped_by == "found"
+    assert result.verdict is None
+    point = np.array([[7.0, 0.1]])
+    np.testing.assert_allclose(result.tree.evaluate(point), 3 * 7 - 0.7, rtol=1e-9)
+    assert result.to_json()["recovered"] is None
+    assert result.oracle_queries == oracle.queries
+
+
+def test_noise_is_measured_and_taken_into_account():
+    result = discover("trigonometric/inv/2-1-1/prog_1", noise=0.01, seed=1, max_evaluations=60_000, max_queries=6_000)
+    assert result.noise == pytest.approx(0.01, rel=0.5)
+    assert result.verdict.metrics["nmse"] < 1e-2
+
+
+def test_the_paper_s_preset_runs_with_its_optimiser():
+    result = discover("feynman-unit/I.39.22", preset="paper", max_evaluations=20_000)
+    assert result.settings["optimizer"] == "BFGS"
+    assert result.settings["rule"]["raw"] is True
+    assert result.tree is not None
+
+
+def test_a_problem_without_finite_values_is_a_clear_error():
+    oracle = CallableOracle(lambda X: X[:, 0] * np.nan, [(0.0, 1.0)])
+    with pytest.raises(VsrError, match="finite values"):
+        discover(oracle, max_evaluations=100)

@@ -1,0 +1,217 @@
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from deap import base, gp, tools
+
+from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
+from deap_vsr.algorithms import (
+    GpRegressor,
+    Individual,
+    assignFit,
+    eaMasked,
+    evaluateFit,
+    form,
+    round_set,
+    selBestDistinct,
+)
+from deap_vsr.control.vertical import Budget, Task
+from deap_vsr.engine import fit
+
+OPERATORS = ("add", "sub", "mul", "sin", "const")
+X = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
+
+
+def task(function, candidates=(), columns=(0, 1), seed=0, **limits):
+    asked = CallableOracle(function, [(0.5, 3.0)] * 2, OPERATORS)
+    drawn = []
+
+    def draw(rng):
+        drawn.append(None)
+        inputs = rng.uniform(0.5, 3, (30, 2))
+        return [Trial(inputs, asked.evaluate(inputs))]
+
+    limits = limits or {"evaluations": 40_000}
+    return Task(
+        list(candidates), draw, OPERATORS, columns, 2, Budget(asked, **limits), 1e-12, np.random.default_rng(seed)
+    )
+
+
+def test_gp_finds_a_small_formula():
+    found = GpRegressor().regress(task(lambda X: 2 * X[:, 0] + np.sin(X[:, 1])))
+    assert found[0].errors[0] < 1e-12
+    assert found[0].constants.shape[0] == 1
+
+
+def test_frozen_nodes_of_the_candidates_are_in_every_answer():
+    skeleton = MaskedTree.from_infix("sin(x1)*C + 0.25").with_mask([0, 0, 0, 0, 1, 0])
+    found = GpRegressor().regress(task(lambda X: np.sin(X[:, 0]) * (1 + 3 * X[:, 1]) + 0.25, [skeleton], columns=(1,)))
+    assert found[0].errors[0] < 1e-12
+    for candidate in found:
+        frozen = [node.name if node.arity else node.value for node in candidate.tree if node.name in ("x1", "0.25")]
+        assert frozen == ["x1", 0.25]
+        assert candidate.tree.mask.count(0) == 5
+
+
+def test_new_material_uses_only_the_variables_of_the_task():
+    found = GpRegressor(generations=5).regress(task(lambda X: X[:, 0] * X[:, 1], columns=(1,)))
+    assert found
+    assert all(node.value != "x1" for candidate in found for node in candidate.tree if not node.arity)
+
+
+def test_the_state_of_the_standard_random_is_restored():
+    random.seed(5)
+    expected = random.Random(5).random()
+    GpRegressor(generations=2).regress(task(lambda X: X[:, 0]))
+    assert random.random() == expected
+
+
+def test_a_round_ends_with_its_budget():
+    for limits in ({"evaluations": 3000}, {"queries": 200}, {"seconds": 0.2}):
+        asked = task(lambda X: np.exp(np.sin(7 * X[:, 0]) * X[:, 1]), **limits)
+        GpRegressor().regress(asked)
+        assert asked.budget.used_up() == next(iter(limits))
+
+
+SAME = """
+import numpy as np, sys
+sys.path.insert(0, {folder!r})
+from test_gp import task, GpRegressor
+found = GpRegressor(generations=6).regress(task(lambda X: X[:, 0] * X[:, 1] + np.sin(X[:, 0]), evaluations=10**9))
+print([(c.tree.to_infix(), c.errors.tolist()) for c in found])
+"""
+
+
+def test_the_same_seed_gives_the_same_result_whatever_the_hash_seed():
+    from pathlib import Path
+
+    program = SAME.format(folder=str(Path(__file__).parent))
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+    assert outputs.pop().count("x1") > 5
+
+
+# --- the loop -----------------------------------------------------------------------------
+
+
+def toolbox_of(pset):
+    toolbox = base.Toolbox()
+    toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=2)
+    toolbox.register("mate", gp.cxOnePoint)
+    toolbox.register("mutate", gp.mutUniform, expr=lambda pset, type_: gp.genGrow(pset, 0, 2, type_), pset=pset)
+    toolbox.register("select", selBestDistinct, n_random=2)
+    toolbox.register("evaluate", evaluateFit, pset=pset, n_starts=0, max_iterations=5)
+    return toolbox
+
+
+def population(toolbox, n=20):
+    random.seed(1)
+    return [Individual(toolbox.expr()) for _ in range(n)]
+
+
+def test_everybody_of_a_generation_is_scored_on_the_same_trials_and_survivors_again():
+    pset = primitive_set(OPERATORS, 2)
+    toolbox = toolbox_of(pset)
+    seen = []
+
+    def evaluate(individual, trials):
+        seen.append((len(draws), trials.token))
+        return fit(individual, trials, n_starts=0, max_iterations=3)
+
+    draws = []
+
+    def draw():
+        draws.append(None)
+        return [Trial(X, X[:, 0] * X[:, 1] + len(draws))]
+
+    toolbox.register("evaluate", evaluate)
+    final, logbook = eaMasked(population(toolbox), toolbox, 0.5, 0.9, 4, draw)
+    assert len(draws) == 5
+    assert all(len({token for number, token in seen if number == draw}) == 1 for draw in range(1, 6))
+    assert logbook[0]["nevals"] == 20
+    assert all(row["nevals"] > 20 for row in logbook[1:])
+    assert len(final) <= 20
+
+
+def test_statistics_hall_of_fame_and_verbose_are_those_of_deap(capsys):
+    toolbox = toolbox_of(primitive_set(OPERATORS, 2))
+    stats = tools.Statistics(lambda individual: individual.fitness.values[0])
+    stats.register("min", np.min)
+    hall = tools.HallOfFame(3)
+    eaMasked(
+        population(toolbox),
+        toolbox,
+        0.5,
+        0.9,
+        3,
+        lambda: [Trial(X, X[:, 0])],
+        stats=stats,
+        halloffame=hall,
+        verbose=True,
+    )
+    assert len(hall) == 3
+    assert "min" in capsys.readouterr().out
+
+
+def test_the_loop_ends_at_its_target():
+    toolbox = toolbox_of(primitive_set(OPERATORS, 2))
+    _, logbook = eaMasked(population(toolbox), toolbox, 0.5, 0.9, 50, lambda: [Trial(X, X[:, 0] * 3)], target=1e-10)
+    assert len(logbook) < 20
+
+
+def test_what_is_not_finite_never_wins():
+    bad, good = Individual(MaskedTree.from_infix("log(-x1)")), Individual(MaskedTree.from_infix("x1"))
+    for individual in (bad, good):
+        assignFit(individual, fit(individual, [Trial(X, X[:, 1])]))
+    assert good.fitness > bad.fitness
+    assert selBestDistinct([bad, good], 1) == [good]
+
+
+def test_a_fitness_that_is_maximised_is_respected():
+    class Gain(base.Fitness):
+        weights = (1.0,)
+
+    better, worse = Individual(MaskedTree.from_infix("C*x1")), Individual(MaskedTree.from_infix("x2*0"))
+    for individual in (better, worse):
+        individual.fitness = Gain()
+        assignFit(individual, fit(individual, [Trial(X, 2 * X[:, 0])]))
+    assert better.fitness > worse.fitness
+    assert better.fitness.values == pytest.approx((1.0,))
+    assert better.constants == pytest.approx([2.0])
+
+
+def test_selection_keeps_distinct_forms_and_prefers_the_shorter_of_equals():
+    texts = ["C*x1", "x1*C", "C*x1 + C*x1*0", "x2"]
+    individuals = [Individual(MaskedTree.from_infix(text)) for text in texts]
+    for individual in individuals:
+        assignFit(individual, fit(individual, [Trial(X, 2 * X[:, 0])]))
+    chosen = selBestDistinct(individuals, 3)
+    assert [len(individual) for individual in chosen] == [3, 9, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("C*x1", "x1*C", True),
+        ("C*C*x1", "C*x1", True),
+        ("sin(C) + x1", "C + x1", True),
+        ("x1 - x2", "x2 - x1", False),
+        ("C*x1", "2*x1", False),
+    ],
+)
+def test_forms_tell_what_a_candidate_can_fit(first, second, same):
+    assert (form(MaskedTree.from_infix(first)) == form(MaskedTree.from_infix(second))) == same
+
+
+def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
+    pset = round_set(OPERATORS, (1,), 3)
+    terminals = [t for kinds in pset.terminals.values() for t in kinds if not isinstance(t, gp.MetaEphemeral)]
+    assert {terminal.value for terminal in terminals} == {"x2"}
+    assert pset.arguments == ["x1", "x2", "x3"]
