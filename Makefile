@@ -11,6 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr data show feynman-unit/I.39.22
 	$(BIN)/vsr data show feynman-unit/I.39.22 --free x3
 	$(BIN)/python examples/boyle.py
+	$(BIN)/vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
 
 test: $(VENV)/.installed-test lint types check
 
