@@ -12,8 +12,20 @@ from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrErro
 from deap_vsr.tree import MaskedTree, primitive_set
 
 if TYPE_CHECKING:
+    from deap_vsr.algorithms import assignFit, eaMasked, eaVertical, evaluateFit, selBestDistinct
     from deap_vsr.engine import fit
     from deap_vsr.methods import discover
+    from deap_vsr.variation import (
+        cxOnePoint,
+        cxOnePointLeafBiased,
+        mutEphemeral,
+        mutGrow,
+        mutInsert,
+        mutNodeReplacement,
+        mutShrink,
+        mutUniform,
+        staticLimit,
+    )
 
 __version__ = "0.1.0"
 
@@ -29,22 +41,51 @@ __all__ = [
     "Trial",
     "Variable",
     "VsrError",
+    "assignFit",
+    "cxOnePoint",
+    "cxOnePointLeafBiased",
     "discover",
+    "eaMasked",
+    "eaVertical",
+    "evaluateFit",
     "fit",
     "load_equation",
     "metrics",
+    "mutEphemeral",
+    "mutGrow",
+    "mutInsert",
+    "mutNodeReplacement",
+    "mutShrink",
+    "mutUniform",
     "primitive_set",
     "sample_trials",
+    "selBestDistinct",
+    "staticLimit",
 ]
+
+#: Where the names live that need numba, which is not imported before one of them is used.
+_LAZY = {
+    "engine": ("fit",),
+    "methods": ("discover",),
+    "algorithms": ("assignFit", "eaMasked", "eaVertical", "evaluateFit", "selBestDistinct"),
+    "variation": (
+        "cxOnePoint",
+        "cxOnePointLeafBiased",
+        "mutEphemeral",
+        "mutGrow",
+        "mutInsert",
+        "mutNodeReplacement",
+        "mutShrink",
+        "mutUniform",
+        "staticLimit",
+    ),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "fit":  # not before it is used: it needs numba
-        from deap_vsr.engine import fit
+    for module, names in _LAZY.items():
+        if name in names:
+            from importlib import import_module
 
-        return fit
-    if name == "discover":
-        from deap_vsr.methods import discover
-
-        return discover
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,11 @@
-"""GP as flat DEAP-style loops: one round of masked GP (`eaMasked`) and its use as a regressor."""
+"""GP as flat DEAP-style loops: `eaMasked` (one round), `eaVertical` (the whole search), GP as a regressor."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +15,10 @@ from deap import base, gp, tools
 
 from deap_vsr import variation
 from deap_vsr.control.experiment import Trial
-from deap_vsr.control.vertical import Candidate, Task
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.vertical import Budget, Candidate, Settings, Task, search
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
+from deap_vsr.errors import VsrError
 from deap_vsr.operators import CATALOGUE
 from deap_vsr.tree import MaskedTree, Node, is_open, primitive_set
 
@@ -195,6 +199,168 @@ def _vary(
             if len(offspring) == n_offspring:
                 break
     return offspring
+
+
+# --- a user's own toolbox -----------------------------------------------------------------
+
+
+def eaVertical(
+    population: list[Any],
+    toolbox: base.Toolbox,
+    cxpb: float,
+    mutpb: float,
+    ngen: int,
+    oracle: Oracle,
+    schedule: Sequence[Sequence[int]] | None = None,
+    settings: Settings | None = None,
+    stats: tools.Statistics | None = None,
+    halloffame: tools.HallOfFame | None = None,
+    verbose: bool = False,
+) -> tuple[list[Any], tools.Logbook]:
+    """Run the whole vertical search with a DEAP script's own toolbox.
+
+    ::
+
+        for each variable: free it
+            population <- eaMasked(population) with only that variable and constants as new terminals
+            K fresh trials: fit, freeze what fits
+        return the best expressions over all rounds, ranked on uncontrolled data
+
+    Parameters
+    ----------
+    population, toolbox, cxpb, mutpb, stats, halloffame, verbose : as for ``deap.algorithms.eaSimple``
+        The toolbox's operators must be those of ``deap_vsr`` and hold their ``pset``. It is copied, not changed;
+        ``evaluate`` and ``select`` are replaced by :func:`evaluateFit` and :func:`selBestDistinct`.
+    ngen : int
+        Generations of each round.
+    oracle : what can be asked for y; its variables are the arguments of the primitive set, in order
+    schedule : groups of columns (from 0) in the order in which they are freed; default: one by one
+
+    Returns
+    -------
+    population, logbook
+        The hall as individuals, best first, and one entry for each generation, with its ``round``.
+    """
+    pset = _primitive_set_of(toolbox)
+    if len(pset.arguments) != len(oracle.variables):
+        raise VsrError(
+            f"the primitive set has {len(pset.arguments)} arguments, the oracle {len(oracle.variables)} variables"
+        )
+    logbook = tools.Logbook()
+    logbook.header = ["round", "gen", "nevals", *(stats.fields if stats else [])]
+    regressor = _ToolboxRegressor(population, toolbox, pset, cxpb, mutpb, ngen, stats, halloffame, verbose, logbook)
+    groups = tuple(map(tuple, schedule or [(column,) for column in range(len(oracle.variables))]))
+    # The whole run follows the standard random module, as DEAP's users expect of one seed.
+    rng = np.random.default_rng(random.getrandbits(64))
+    chosen = settings or Settings(restart=False)
+    outcome = search(oracle, regressor, groups, Budget(oracle), rng, chosen, pset=pset)
+    answer = []
+    for error, tree in outcome.hall:
+        individual = type(population[0])(tree)
+        maximise = individual.fitness.weights[0] > 0
+        individual.fitness.values = (1.0 / (1.0 + error) if maximise else error,)
+        answer.append(individual)
+    if halloffame is not None:
+        halloffame.clear()
+        halloffame.update(answer)
+    return answer, logbook
+
+
+@dataclass
+class _ToolboxRegressor:
+    """eaMasked with a user's toolbox, as a regressor."""
+
+    population: list[Any]
+    toolbox: base.Toolbox
+    pset: gp.PrimitiveSetTyped
+    cxpb: float
+    mutpb: float
+    ngen: int
+    stats: tools.Statistics | None
+    halloffame: tools.HallOfFame | None
+    verbose: bool
+    logbook: tools.Logbook
+    rounds: int = 0
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Grow the task's candidates; in the first round the population the user brought."""
+        self.rounds += 1
+        toolbox = _with_terminals(self.toolbox, self.pset, task.columns)
+        individuals = [type(self.population[0])(tree) for tree in task.candidates] or list(self.population)
+        while len(individuals) < len(self.population):
+            individuals.append(toolbox.mutate(toolbox.clone(random.choice(individuals)))[0])
+        found, logbook = eaMasked(
+            individuals,
+            toolbox,
+            self.cxpb,
+            self.mutpb,
+            self.ngen,
+            draw=lambda: task.draw(task.rng),
+            target=task.target,
+            stats=self.stats,
+            halloffame=None,
+            verbose=self.verbose,
+        )
+        for row in logbook:
+            task.budget.count(row["nevals"])
+            self.logbook.record(round=self.rounds, **row)
+        return [
+            Candidate(tree, np.array([_error(individual)]), np.array([tree.constants]).reshape(1, tree.n_constants))
+            for individual in found
+            if (tree := MaskedTree(individual))
+        ]
+
+
+def _registered(toolbox: base.Toolbox) -> dict[str, functools.partial[Any]]:
+    return {name: item for name, item in vars(toolbox).items() if isinstance(item, functools.partial)}
+
+
+def _primitive_set_of(toolbox: base.Toolbox) -> gp.PrimitiveSetTyped:
+    """Return the set that the toolbox's `mutate` holds; clear errors for what would ignore masks."""
+    for alias in ("mate", "mutate"):
+        item = _registered(toolbox).get(alias)
+        if item is None:
+            raise VsrError(f"the toolbox has no {alias}; register deap_vsr's cxOnePoint and mutUniform, say")
+        function = item.func
+        while hasattr(function, "__wrapped__"):  # behind staticLimit
+            function = function.__wrapped__
+        if getattr(function, "__module__", "") == "deap.gp":
+            raise VsrError(
+                f"toolbox.{alias} is deap.gp's {function.__name__}, which changes frozen nodes; "
+                f"register deap_vsr.{function.__name__} instead"
+            )
+    pset = _registered(toolbox)["mutate"].keywords.get("pset")
+    if not isinstance(pset, gp.PrimitiveSetTyped):
+        raise VsrError("toolbox.mutate holds no primitive set; register it with pset=...")
+    return pset
+
+
+def _with_terminals(toolbox: base.Toolbox, pset: gp.PrimitiveSetTyped, columns: Sequence[int]) -> base.Toolbox:
+    """Return a copy of the toolbox in which `pset` is a view with only the variables `columns`."""
+    view = copy.copy(pset)
+    allowed = {pset.arguments[column] for column in columns}
+    view.terminals = defaultdict(list)
+    for kind, terminals in pset.terminals.items():
+        view.terminals[kind] = [
+            t
+            for t in terminals
+            if isinstance(t, gp.MetaEphemeral) or t.value not in pset.arguments or t.value in allowed
+        ]
+
+    def replaced(value: Any) -> Any:
+        if value is pset:
+            return view
+        if isinstance(value, functools.partial):
+            keywords = {name: replaced(item) for name, item in value.keywords.items()}
+            return functools.partial(value.func, *map(replaced, value.args), **keywords)
+        return value
+
+    mine = base.Toolbox()
+    for alias, item in vars(toolbox).items():
+        setattr(mine, alias, replaced(item))
+    mine.register("evaluate", evaluateFit, pset=pset, n_starts=0, max_iterations=5)
+    mine.register("select", selBestDistinct)
+    return mine
 
 
 # --- GP as a regressor --------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from deap import gp
 
 from deap_vsr.control.experiment import Trial, sample_trials
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise
@@ -20,7 +21,7 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import VsrError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import structural_hash
-from deap_vsr.tree import Constant, MaskedTree, Node
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -195,24 +196,26 @@ class Outcome:
 class Hall:
     """The best expressions over all rounds, distinct formulas, ranked on one uncontrolled batch."""
 
-    def __init__(self, size: int, data: Dataset) -> None:
+    def __init__(self, size: int, data: Dataset, pset: gp.PrimitiveSetTyped | None = None) -> None:
         self.size = size
         self.data = data
+        self.pset = pset
+        self._vocabulary = Vocabulary(pset)
         self.best: list[tuple[float, MaskedTree]] = []
         self._hashes: dict[str, float] = {}
 
     def offer(self, tree: MaskedTree, budget: Budget) -> float:
         """Fit `tree` on the uncontrolled batch and keep it if it is good enough; returns its error."""
-        outcome = fit(tree, self.data, n_starts=1)
+        outcome = fit(tree, self.data, pset=self.pset, n_starts=1)
         budget.count(outcome.evaluations)
         error = float(outcome.errors[0])
         if not np.isfinite(error):
             return error
         fitted = outcome.trees[0]
-        key = structural_hash(fitted)
+        key = structural_hash(fitted, self._vocabulary)
         if error < self._hashes.get(key, np.inf):
             self._hashes[key] = error
-            self.best = [entry for entry in self.best if structural_hash(entry[1]) != key]
+            self.best = [entry for entry in self.best if structural_hash(entry[1], self._vocabulary) != key]
             self.best.append((error, fitted))
             self.best.sort(key=lambda entry: (entry[0], len(entry[1])))
             del self.best[self.size :]
@@ -227,6 +230,7 @@ def search(
     rng: np.random.Generator,
     settings: Settings | None = None,
     progress: Callable[[Progress], None] = lambda news: None,
+    pset: gp.PrimitiveSetTyped | None = None,
 ) -> Outcome:
     """Find a formula for `oracle`, freeing variables group by group (section 4 of the design).
 
@@ -239,13 +243,16 @@ def search(
                 free it; P <- regressor(P, data of the new split)
                 for each candidate of P: K fresh trials, fit, freeze; offer it to Q
             found if the best of Q holds on fresh uncontrolled data
+
+    `pset` says what the nodes of the regressor's trees mean; by default the catalogue and x1, x2, ...
     """
     settings = settings or Settings()
     n_vars = len(oracle.variables)
     _check_schedule(schedule, n_vars)
     noise = measure_noise(oracle, rng)
     everything = tuple(range(n_vars))
-    hall = Hall(settings.hall_size, Dataset.of(sample_trials(oracle, everything, 1, settings.hall_points, rng)))
+    batch = Dataset.of(sample_trials(oracle, everything, 1, settings.hall_points, rng))
+    hall = Hall(settings.hall_size, batch, pset)
     rounds: list[Round] = []
     try:
         stopped_by = _search(oracle, regressor, schedule, budget, rng, settings, progress, noise, hall, rounds)
@@ -272,8 +279,8 @@ def _search(
         pool: list[MaskedTree] = []
         for number, (freed, new) in enumerate(_rounds(schedule), start=1):
             progress(Progress(number, len(schedule), freed, hall.best[0][0] if hall.best else np.inf, budget))
-            pool, record = _round(oracle, regressor, pool, freed, new, budget.part(1 / (len(schedule) - number + 1)),
-                                  rng, settings, noise)  # fmt: skip
+            share = budget.part(1 / (len(schedule) - number + 1))
+            pool, record = _round(oracle, regressor, pool, freed, new, share, rng, settings, noise, hall.pset)
             if record is not None:
                 rounds.append(record)
             for tree in pool:
@@ -312,6 +319,7 @@ def _round(
     rng: np.random.Generator,
     settings: Settings,
     noise: float,
+    pset: gp.PrimitiveSetTyped | None,
 ) -> tuple[list[MaskedTree], Round | None]:
     """Let the regressor grow the pool on the new split, then freeze what fits; best first."""
     queries, started = oracle.queries, time.perf_counter()
@@ -328,9 +336,9 @@ def _round(
     data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, rng))
     outcomes = []
     for candidate in candidates:
-        outcome = fit(candidate.tree, data, starts=candidate.constants[:1], n_starts=1)
+        outcome = fit(candidate.tree, data, pset=pset, starts=candidate.constants[:1], n_starts=1)
         budget.count(outcome.evaluations)
-        if fits(outcome, data, settings.rule, noise):
+        if pset is None and fits(outcome, data, settings.rule, noise):
             outcome, spent = identified(outcome, data, oracle.function_set, settings.rule, noise)
             budget.count(spent)
         outcomes.append(outcome)
@@ -366,14 +374,14 @@ def _found(
         return False
     data = Dataset.of(sample_trials(oracle, range(len(oracle.variables)), 1, settings.hall_points, rng))
     fixed = MaskedTree(_literal(node) for node in hall.best[0][1])
-    outcome = fit(fixed, data)
+    outcome = fit(fixed, data, pset=hall.pset)
     budget.count(outcome.evaluations)
     rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
     return fits(outcome, data, rule, noise)
 
 
 def _literal(node: Node) -> Node:
-    return Constant(node.value, False, False, node.ret) if isinstance(node, Constant) else node
+    return Constant(node.value, False, False, node.ret) if is_open(node) else node
 
 
 def automatic_order(oracle: Oracle, rng: np.random.Generator, n_points: int = 15) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ class Statistics:
 
 class HallOfFame:
     def update(self, population: Any) -> None: ...
+    def clear(self) -> None: ...
 
 class Logbook(list[dict[str, Any]]):
     header: list[str]
