@@ -283,10 +283,14 @@ class _ToolboxRegressor:
     rounds: int = 0
 
     def regress(self, task: Task) -> list[Candidate]:
-        """Grow the task's candidates; in the first round the population the user brought."""
+        """Grow the task's candidates; in the first round, those the user brought that use no controlled variable."""
         self.rounds += 1
         toolbox = _with_terminals(self.toolbox, self.pset, task.columns)
-        individuals = [type(self.population[0])(tree) for tree in task.candidates] or list(self.population)
+        individuals = [type(self.population[0])(tree) for tree in task.candidates]
+        if not individuals:
+            held = set(self.pset.arguments) - {self.pset.arguments[column] for column in task.columns}
+            individuals = [i for i in self.population if not any(n.value in held for n in i if not n.arity)]
+            individuals = individuals or list(self.population)
         while len(individuals) < len(self.population):
             individuals.append(toolbox.mutate(toolbox.clone(random.choice(individuals)))[0])
         found, logbook = eaMasked(

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from deap_vsr.result import Result
 
 BAD_INPUT = 2
+#: Variables shown in a table; problems may have 1,000.
+MAX_SHOWN = 12
 
 app = typer.Typer(
     help="Vertical symbolic regression: find formulas by holding variables constant.",
@@ -171,15 +173,17 @@ def data_show(
     if equation.reason:
         console.print(f"{'note' if equation.usable else 'not usable'}: {escape(equation.reason)}", highlight=False)
     table = Table("variable", "symbol", "low", "high", "sampling", "sign")
-    for v in equation.variables:
+    for v in equation.variables[:MAX_SHOWN]:
         table.add_row(v.name, escape(v.symbol), f"{v.low:g}", f"{v.high:g}", v.sampling, v.sign)
     console.print(table)
+    if equation.n_vars > MAX_SHOWN:
+        console.print(f"... and {equation.n_vars - MAX_SHOWN} more variables (--json shows all)", highlight=False)
     if trial:
         held = [name for name in names if name not in chosen]
-        title = f"{points} points" + (f", {', '.join(held)} held" if held else "")
-        sample = Table(*names, "y", title=title)
+        title = f"{points} points" + (f", {', '.join(held[:MAX_SHOWN])} held" if held else "")
+        sample = Table(*names[:MAX_SHOWN], "y", title=title)
         for row, y in zip(trial.X, trial.y, strict=True):
-            sample.add_row(*(f"{value:.5g}" for value in row), f"{y:.8g}")
+            sample.add_row(*(f"{value:.5g}" for value in row[:MAX_SHOWN]), f"{y:.8g}")
         console.print(sample)
 
 
@@ -226,6 +230,8 @@ def data_make(
     tables = ("feynman", "feynman-unit", "livermore2")
     if suite not in ("all", "trigonometric", *tables):
         raise VsrError(f"--suite {suite}: expected all, trigonometric, {', '.join(tables)}")
+    if suite in tables and (config or variables or seed):
+        raise VsrError(f"--suite {suite} comes from a table: --config, --variables and --seed are for trigonometric")
     count = 0
     try:
         if suite in ("all", "trigonometric"):
@@ -367,7 +373,7 @@ def bench_engine(
     def say(text: str) -> None:
         errors.print(f"[dim]{escape(text)}[/dim]", highlight=False)
 
-    report = measure(quick, say)
+    report = measure(400, 40, 2, say) if quick else measure(progress=say)
     if as_json:
         _print_json(report)
         return

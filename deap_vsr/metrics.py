@@ -13,7 +13,7 @@ import numpy as np
 from deap_vsr import _symbolic
 from deap_vsr.control.equation import Equation, Variable
 from deap_vsr.control.experiment import draw_inputs
-from deap_vsr.errors import ExpressionError
+from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import canonical, structural_hash
 from deap_vsr.tree import MaskedTree
@@ -59,6 +59,8 @@ def _mean_squares(y: Array, prediction: Array) -> tuple[float, float, float]:
     In such units squares of 1e-200 do not vanish and those of 1e+200 do not overflow.
     """
     y, prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
+    if y.shape != prediction.shape or y.ndim != 1:
+        raise VsrError(f"y has shape {y.shape}, the prediction {prediction.shape}, expected (n_points,) for both")
     if not len(y) or not np.isfinite(y).all():
         return 1.0, float("nan"), float("nan")
     with np.errstate(all="ignore"):

@@ -141,13 +141,17 @@ def _number(value: float) -> Constant:
 # --- printing -----------------------------------------------------------------------------
 
 
-def infix(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str:
-    """Return Python-like text that :func:`parse` reads back to the same tokens."""
+def infix(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None, skeleton: bool = False) -> str:
+    """Return Python-like text that :func:`parse` reads back to the same tokens.
+
+    With `skeleton` open constants are printed as C, and read back as open ones.
+    """
     meaning = Vocabulary(pset)
     stack: list[tuple[str, int, Node]] = []
-    for node in reversed(tree):
+    for node in reversed(MaskedTree(tree).checked()):
         if not node.arity:
-            stack.append((*_leaf_text(node), node))
+            leaf = ("C", ATOM) if skeleton and is_open(node) else _leaf_text(node)
+            stack.append((*leaf, node))
             continue
         operator = meaning.operator(node)
         operands = [stack.pop() for _ in range(node.arity)]
@@ -182,7 +186,7 @@ def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str
     """Return the formula in LaTeX."""
     meaning = Vocabulary(pset)
     stack: list[tuple[str, int]] = []
-    for node in reversed(tree):
+    for node in reversed(MaskedTree(tree).checked()):
         if not node.arity:
             stack.append(_latex_leaf(node))
             continue
@@ -211,15 +215,18 @@ def _latex_leaf(node: Node) -> tuple[str, int]:
 # --- sympy --------------------------------------------------------------------------------
 
 
-def to_sympy(tree: MaskedTree) -> sympy.Expr:
-    """Return the formula as a sympy expression in real symbols x1, x2, ..."""
+def to_sympy(tree: MaskedTree, pset: gp.PrimitiveSetTyped | None = None) -> sympy.Expr:
+    """Return the formula as a sympy expression in real symbols x1, x2, ...
+
+    With `pset` in the names of its arguments; a user's own functions become undefined functions.
+    """
     import sympy
 
     if tree.height > MAX_SYMPY_DEPTH:
         raise ExpressionError(f"a tree {tree.height} deep is too deep for sympy, at most {MAX_SYMPY_DEPTH}")
-    meaning = Vocabulary()
+    meaning = Vocabulary(pset)
     stack: list[Any] = []
-    for node in reversed(tree):
+    for node in reversed(tree.checked()):
         if node.arity:
             arguments = [stack.pop() for _ in range(node.arity)]
             if all(argument.is_number for argument in arguments):

@@ -209,13 +209,20 @@ _ENTRIES = (
 )  # fmt: skip
 
 
-def _numbered(entry: Operator, opcode: int) -> Operator:
-    object.__setattr__(entry, "opcode", opcode)
+#: Op-codes are for ever: compiled kernels are cached on disk with these numbers in them. New operators go to the end.
+_OPCODES = (
+    "add", "sub", "mul", "div", "inv", "neg", "n2", "n3", "n4", "n5", "n6", "n8", "pow", "sqrt", "exp", "log", "sin",
+    "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "abs",
+)  # fmt: skip
+
+
+def _numbered(entry: Operator) -> Operator:
+    object.__setattr__(entry, "opcode", _OPCODES.index(entry.name))
     return entry
 
 
-#: Every operator of the catalogue by name; its position is its op-code.
-CATALOGUE: dict[str, Operator] = {entry.name: _numbered(entry, code) for code, entry in enumerate(_ENTRIES)}
+#: Every operator of the catalogue by name.
+CATALOGUE: dict[str, Operator] = {entry.name: _numbered(entry) for entry in _ENTRIES}
 
 #: The integer powers nK by their exponent K.
 INTEGER_POWERS: dict[int, Operator] = {k: CATALOGUE[f"n{k}"] for k in (2, 3, 4, 5, 6, 8)}

@@ -22,7 +22,7 @@ def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTree:
     not finite are left as they are.
     """
     stack: list[list[Node]] = []
-    for node in reversed(tree):
+    for node in reversed(tree.checked()):
         operands = [stack.pop() for _ in range(node.arity)]
         whole = [node, *chain.from_iterable(operands)]
         if node.arity and all(map(_is_number, operands)):

@@ -285,11 +285,14 @@ class MaskedTree(gp.PrimitiveTree):
 
         return cls(parse(text))
 
-    def to_infix(self, pset: gp.PrimitiveSetTyped | None = None) -> str:
-        """Return the formula as Python-like text; reading it back gives the same tokens."""
+    def to_infix(self, pset: gp.PrimitiveSetTyped | None = None, skeleton: bool = False) -> str:
+        """Return the formula as Python-like text; reading it back gives the same tokens.
+
+        With `skeleton` open constants are printed as C, and read back as open ones.
+        """
         from deap_vsr.notation import infix
 
-        return infix(self, pset)
+        return infix(self, pset, skeleton)
 
     def to_latex(self, pset: gp.PrimitiveSetTyped | None = None) -> str:
         """Return the formula in LaTeX."""
@@ -304,11 +307,11 @@ class MaskedTree(gp.PrimitiveTree):
 
         return cls(from_sympy(expression))
 
-    def to_sympy(self) -> sympy.Expr:
+    def to_sympy(self, pset: gp.PrimitiveSetTyped | None = None) -> sympy.Expr:
         """Return the formula as a sympy expression in real symbols x1, x2, ..."""
         from deap_vsr.notation import to_sympy
 
-        return to_sympy(self)
+        return to_sympy(self, pset)
 
     @classmethod
     def from_networkx(cls, graph: networkx.DiGraph[int]) -> MaskedTree:

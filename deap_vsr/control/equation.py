@@ -46,6 +46,11 @@ class Variable:
     sign: str = "positive"
     symbol: str = ""
 
+    def __post_init__(self) -> None:
+        problem = _range_problem(self.low, self.high, self.sampling, self.sign)
+        if problem is not None:
+            raise EquationError(f"variable {self.name}", "", *problem)
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value that can be drawn."""
@@ -222,9 +227,8 @@ def _variables(document: dict[str, Any], n_vars: int, source: str) -> tuple[Vari
             raise EquationError(source, field, domain, "[low, high]")
         low, high = (_finite(bound, field, source) for bound in domain)
         sign = "as_range" if low < 0 else "positive"
-        variables.append(
-            _checked_variable(Variable(f"x{i + 1}", low, high, "uniform", sign, f"x{i + 1}"), field, source)
-        )
+        name = f"x{i + 1}"
+        variables.append(_checked_variable(name, low, high, "uniform", sign, name, field, source))
     return tuple(variables)
 
 
@@ -243,7 +247,7 @@ def _variable(entry: Any, index: int, source: str) -> Variable:
     )
     sampling, sign = entry.get("sampling", "uniform"), entry.get("sign", "positive")
     symbol = _text(entry, "symbol", name, source, f"{field}.")
-    return _checked_variable(Variable(name, low, high, sampling, sign, symbol), field, source)
+    return _checked_variable(name, low, high, sampling, sign, symbol, field, source)
 
 
 def _finite(value: Any, field: str, source: str) -> float:
@@ -256,23 +260,39 @@ def _finite(value: Any, field: str, source: str) -> float:
     return number
 
 
-def _checked_variable(variable: Variable, field: str, source: str) -> Variable:
-    found = f"low {variable.low:g}, high {variable.high:g}"
-    if not variable.low < variable.high:
-        raise EquationError(source, field, found, "low < high")
-    if not math.isfinite(variable.high - variable.low):
-        raise EquationError(source, field, found, "a range whose width is finite")
-    if variable.sampling == "integer" and max(-variable.low, variable.high) > 2**53:
-        raise EquationError(source, field, found, "whole numbers up to 2**53")
-    if variable.sign == "as_range":
-        if variable.sampling == "loguniform":
-            raise EquationError(source, field, "loguniform with sign as_range", "uniform or integer with as_range")
-    elif variable.low < 0 or (variable.low == 0 and variable.sampling == "loguniform"):
-        bound = "low > 0" if variable.sampling == "loguniform" else "low >= 0"
-        raise EquationError(source, field, found, f"{bound} for {variable.sampling}, sign {variable.sign}")
-    if variable.sampling == "integer" and math.ceil(variable.low) >= math.ceil(variable.high):
-        raise EquationError(source, field, found, "at least one whole number from low up to, not including, high")
-    return variable
+def _checked_variable(
+    name: str, low: float, high: float, sampling: str, sign: str, symbol: str, field: str, source: str
+) -> Variable:
+    problem = _range_problem(low, high, sampling, sign)
+    if problem is not None:
+        raise EquationError(source, field, *problem)
+    return Variable(name, low, high, sampling, sign, symbol)
+
+
+def _range_problem(low: float, high: float, sampling: str, sign: str) -> tuple[str, str] | None:
+    """Return what was found and what was expected, if values cannot be drawn so."""
+    found = f"low {low:g}, high {high:g}"
+    if sampling not in SAMPLINGS:
+        return sampling, ", ".join(SAMPLINGS)
+    if sign not in SIGNS:
+        return sign, ", ".join(SIGNS)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return found, "finite numbers"
+    if not low < high:
+        return found, "low < high"
+    if not math.isfinite(high - low):
+        return found, "a range whose width is finite"
+    if sampling == "integer" and max(-low, high) > 2**53:
+        return found, "whole numbers up to 2**53"
+    if sign == "as_range":
+        if sampling == "loguniform":
+            return "loguniform with sign as_range", "uniform or integer with as_range"
+    elif low < 0 or (low == 0 and sampling == "loguniform"):
+        bound = "low > 0" if sampling == "loguniform" else "low >= 0"
+        return found, f"{bound} for {sampling}, sign {sign}"
+    if sampling == "integer" and math.ceil(low) >= math.ceil(high):
+        return found, "at least one whole number from low up to, not including, high"
+    return None
 
 
 def _tree(document: dict[str, Any], n_vars: int, source: str) -> MaskedTree:

@@ -121,7 +121,7 @@ def _sample_trial(
         X, y = np.vstack([X, points[good]]), np.append(y, answer[good])
         if len(y) == n_points:
             return Trial(X, y, free, None, dropped)
-        if len(y) < n_points // 2 and fixed is None:  # hardly anything is finite here: another setting
+        if len(y) < max(1, n_points // 2) and fixed is None:  # hardly anything is finite here: another setting
             dropped += len(y)
             setting, X, y = None, X[:0], y[:0]
     held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"

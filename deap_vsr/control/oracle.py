@@ -54,6 +54,14 @@ class Oracle(Protocol):
         """The inputs with their domains and sampling."""
 
     @property
+    def n_vars(self) -> int:
+        """Number of variables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+
+    @property
     def function_set(self) -> tuple[str, ...]:
         """Names of the operators that an answer may use."""
 

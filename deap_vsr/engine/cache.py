@@ -59,7 +59,7 @@ class FitCache:
         mine = [rank[position] for position in order if position in rank]  # canonical -> own order
         given = None if starts is None else np.array(starts, dtype=float, ndmin=2)[:, mine].tobytes()
         form = tuple(_letter(tree[position]) for position in order)
-        key = (form, data.token, id(pset), settings, given)
+        key = (form, data.token, pset, settings, given)
         stored = self._fits.get(key)
         if stored is not None:
             self.hits += 1
@@ -74,11 +74,14 @@ class FitCache:
         return fit
 
 
+_OPEN = object()  # no name that a variable could have
+
+
 def _letter(node: Node) -> Hashable:
     """What a node is to the cache: open constants are anonymous, literals are not."""
     if node.arity:
         return node.name
-    return "C" if is_open(node) else node.value
+    return _OPEN if is_open(node) else node.value
 
 
 def _size(fit: Fit) -> int:

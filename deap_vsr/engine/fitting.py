@@ -6,10 +6,11 @@ scipy's by the names the paper uses (:mod:`deap_vsr.engine.optimizers`).
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from deap_vsr.engine import levenberg
 from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, numpy_model
 from deap_vsr.engine.trials import fit_trials
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import Array, Indices
+from deap_vsr.operators import CATALOGUE, Array, Indices
 from deap_vsr.tree import MaskedTree, Node
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ _REASONS = {
     levenberg.STUCK: "stuck",
     levenberg.NOT_FINITE: "not finite",
 }
+_NAMES = {operator.opcode: name for name, operator in CATALOGUE.items()}
 #: Iterations between two looks at the clock.
 _CHUNK = 4
-_tokens = itertools.count()
 
 
 class Points(Protocol):
@@ -65,7 +66,6 @@ class Dataset:
     y: Array
     weight: Array
     offsets: Indices
-    token: int
 
     @classmethod
     def of(cls, trials: Sequence[Points] | Dataset) -> Dataset:
@@ -74,13 +74,22 @@ class Dataset:
             return trials
         if not len(trials):
             raise ExpressionError("no trials to fit")
-        X = np.concatenate([_matrix(trial.X) for trial in trials])
-        y = np.concatenate([np.asarray(trial.y, dtype=float).ravel() for trial in trials])
-        weight = np.concatenate([_root_weights(trial) for trial in trials])
-        if not len(X) == len(y) == len(weight):
-            raise ExpressionError(f"X has {len(X)} points, y {len(y)} and weights {len(weight)}")
-        offsets = np.cumsum([0, *(len(trial.y) for trial in trials)]).astype(np.int64)
-        return cls(as_columns(X, 0), y, weight, offsets, next(_tokens))
+        parts = [_points(trial, k) for k, trial in enumerate(trials)]
+        widths = {X.shape[1] for X, _, _ in parts}
+        if len(widths) > 1:
+            raise ExpressionError(f"the X of the trials have different numbers of columns: {sorted(widths)}")
+        X, y, weight = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        offsets = np.cumsum([0, *(len(part[1]) for part in parts)]).astype(np.int64)
+        return cls(as_columns(X, 0), y, weight, offsets)
+
+    @cached_property
+    def token(self) -> bytes:
+        """A digest of the data: datasets with the same numbers share it."""
+        digest = hashlib.blake2b(digest_size=16)
+        for array in (self.columns, self.y, self.weight, self.offsets):
+            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(str(array.shape).encode())
+        return digest.digest()
 
     @property
     def n_trials(self) -> int:
@@ -91,24 +100,26 @@ class Dataset:
         """Return trial k alone."""
         part = slice(self.offsets[k], self.offsets[k + 1])
         columns = np.ascontiguousarray(self.columns[:, part])
-        return Dataset(columns, self.y[part], self.weight[part], np.array([0, columns.shape[1]]), next(_tokens))
+        return Dataset(columns, self.y[part], self.weight[part], np.array([0, columns.shape[1]]))
 
 
-def _matrix(X: Array) -> Array:
-    matrix: Array = np.asarray(X, dtype=float)
-    if matrix.ndim != 2:
-        raise ExpressionError(f"X has shape {matrix.shape}, expected (n_points, n_vars)")
-    return matrix
-
-
-def _root_weights(trial: Points) -> Array:
-    if trial.weights is None:
-        return np.ones(len(trial.y))
-    weights: Array = np.asarray(trial.weights, dtype=float)
+def _points(trial: Points, k: int) -> tuple[Array, Array, Array]:
+    """Return X, y and roots of the weights of trial k; points of weight 0 are left out."""
+    try:
+        X, y = np.asarray(trial.X), np.asarray(trial.y)
+        weights = np.ones(len(y)) if trial.weights is None else np.asarray(trial.weights)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"trial {k}: X, y and weights are not arrays of numbers") from None
+    if X.ndim != 2:
+        raise ExpressionError(f"trial {k}: X has shape {X.shape}, expected (n_points, n_vars)")
+    if not len(X) == len(y) == len(weights) or y.ndim != 1 or weights.ndim != 1:
+        raise ExpressionError(f"trial {k}: X has {len(X)} points, y has shape {y.shape}, weights {weights.shape}")
+    if any(array.dtype.kind not in "biuf" for array in (X, y, weights)):
+        raise ExpressionError(f"trial {k}: X, y and weights are not all real numbers")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ExpressionError("weights are not all finite numbers >= 0")
-    roots: Array = np.sqrt(weights)
-    return roots
+        raise ExpressionError(f"trial {k}: weights are not all finite numbers >= 0")
+    counted = weights > 0
+    return X[counted].astype(float), y[counted].astype(float), np.sqrt(weights[counted].astype(float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +213,8 @@ def fit(
             tree, data, pset=pset, optimizer=optimizer, gradient=gradient, starts=starts, n_starts=n_starts,
             max_iterations=max_iterations, time_limit=time_limit, enough=enough,
         ))  # fmt: skip
+    if time_limit is not None:
+        _compile_kernels()  # not on the clock of whoever is first
     deadline = None if time_limit is None else time.perf_counter() + time_limit
     batch = encoder(pset).encode([tree])
     if columns_used(batch) > len(data.columns):
@@ -214,12 +227,72 @@ def fit(
             tree, batch, data, pset, optimizer, gradient, first, n_starts, max_iterations, deadline, enough
         )
     if deadline is None:
-        return _fit_compiled(tree, batch, data, first, n_starts, max_iterations, enough)
-    parts = [
-        _fit_before(deadline, tree, batch, data.trial(k), first, n_starts, max_iterations, enough)
-        for k in range(data.n_trials)
-    ]
+        found = _fit_compiled(tree, batch, data, first, n_starts, max_iterations, enough)
+        return _fit_peeled(found, batch, data, n_starts, max_iterations, enough) if n_starts else found
+    parts: list[Fit] = []
+    for k in range(data.n_trials):
+        # As in the compiled loop, the constants of the trial before come first: one branch is followed.
+        warm = [parts[-1].constants] if parts and np.isfinite(parts[-1].errors[0]) else []
+        begin = np.concatenate([*warm, first])
+        parts.append(_fit_before(deadline, tree, batch, data.trial(k), begin, n_starts, max_iterations, enough))
     return joined(parts)
+
+
+#: Unary operators that can be undone, by name.
+_INVERSES: dict[str, Callable[[Array], Array]] = {
+    "exp": np.log,
+    "log": np.exp,
+    "sqrt": np.square,
+    "inv": np.reciprocal,
+    "neg": np.negative,
+    "n2": np.sqrt,
+    "n3": np.cbrt,
+}
+
+
+def _fit_peeled(found: Fit, batch: Batch, data: Dataset, n_starts: int, max_iterations: int, enough: float) -> Fit:
+    """Try again, where a fit has failed, from the constants that fit y with the outermost operator undone.
+
+    exp(C*x + C) with y near 1e30 is hopeless from any guess, and log y = C*x + C is linear.
+    """
+    tree = found.tree
+    if not len(tree) > 1 or tree[0].arity != 1 or (found.errors <= enough).all():
+        return found
+    operator = _NAMES.get(int(batch.codes[0]), "")
+    inverse = _INVERSES.get(operator)
+    if inverse is None:
+        return found
+    with np.errstate(all="ignore"):
+        y = inverse(data.y)
+    if not np.isfinite(y).all():
+        return found
+    inner = replace(batch, codes=np.ascontiguousarray(batch.codes[1:]))
+    starts = _fit_compiled(tree, inner, replace(data, y=y), found.constants, n_starts, max_iterations, enough)
+    again = _fit_compiled(tree, batch, data, starts.constants, 0, max_iterations, enough)
+    return _better(found, again, starts.evaluations)
+
+
+def _better(a: Fit, b: Fit, spent: int) -> Fit:
+    """Return the better of two fits of one tree, trial by trial."""
+    use_b = b.errors < a.errors
+    return Fit(
+        a.tree,
+        np.where(use_b, b.errors, a.errors),
+        np.where(use_b[:, None], b.constants, a.constants),
+        np.where(use_b[:, None], b.standard_errors, a.standard_errors),
+        np.where(use_b[:, None], b.determined, a.determined),
+        np.where(use_b, b.ranks, a.ranks),
+        a.evaluations + b.evaluations + spent,
+        tuple(y if better else x for x, y, better in zip(a.stopped, b.stopped, use_b, strict=True)),
+    )
+
+
+@cache
+def _compile_kernels() -> None:
+    """Compile the kernels, or read them from their cache on disk."""
+    X = np.linspace(1.0, 2.0, 8)[:, None]
+    data = Dataset(as_columns(X, 1), np.exp(X[:, 0]), np.ones(8), np.array([0, 8]))
+    fit(MaskedTree.from_infix("C*exp(C*x1)"), data, n_starts=1)
 
 
 def fit_many(trees: Sequence[Sequence[Node]], trials: Sequence[Points] | Dataset, **options: Any) -> list[Fit]:

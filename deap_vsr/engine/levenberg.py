@@ -191,9 +191,9 @@ def levenberg(
             units[i] = max(units[i], H[i, i])
         if not finite:
             return error, evaluations, NOT_FINITE
-        smallest = 1e-30 * max(1e-300, np.max(units))
         for i in range(q):
-            units[i] = max(units[i], smallest)
+            if units[i] == 0.0:  # a constant without effect
+                units[i] = 1.0
         accepted = False
         while not accepted:
             if damping > 1e20:

@@ -121,46 +121,67 @@ def _run(name: str, gradient: str, objective: _Objective, starts: Array, max_ite
     """Run the optimiser from every start until the error is small enough; return why it ended."""
     if not n_points:
         return "no points"
+    reason = "converged"
     try:
         if not starts.shape[1]:
             objective.value(starts[0])
-            return "converged" if np.isfinite(objective.best) else "not finite"
-        with np.errstate(all="ignore"):
-            for start in starts if name in (*_LOCAL, "least_squares") else starts[:1]:
-                if name in _LOCAL:
-                    _local(name, gradient, objective, start, max_iterations)
-                elif name == "least_squares":
-                    _least_squares(gradient, objective, start, max_iterations, n_points)
-                else:
-                    _global(name, gradient, objective, start, max_iterations)
+        else:
+            with np.errstate(all="ignore"):
+                for start in starts if name in (*_LOCAL, "least_squares") else starts[:1]:
+                    before = objective.best
+                    if name in _LOCAL:
+                        why = _local(name, gradient, objective, start, max_iterations)
+                    elif name == "least_squares":
+                        why = _least_squares(gradient, objective, start, max_iterations, n_points)
+                    else:
+                        why = _global(name, gradient, objective, start, max_iterations)
+                    reason = why if objective.best < before else reason
     except _EnoughError:
         return "seconds" if objective.late else "exact"
-    return "converged" if np.isfinite(objective.best) else "not finite"
+    return reason if np.isfinite(objective.best) else "not finite"
 
 
-def _local(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> None:
-    function: Callable[..., Any]
+def _reason(result: Any) -> str:
+    """Return what scipy says of its end in our words."""
+    return "converged" if result.success else "iterations"
+
+
+def _local(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> str:
     exact = gradient == "exact" and name in _TAKES_GRADIENT
-    function = objective.value_and_gradient if exact else objective.value
-    optimize.minimize(function, start, method=name, jac=True if exact else None, options={"maxiter": max_iterations})
+    function: Callable[..., Any] = objective.value_and_gradient if exact else objective.value
+    jac = True if exact else None
+    return _reason(optimize.minimize(function, start, method=name, jac=jac, options={"maxiter": max_iterations}))
 
 
-def _least_squares(gradient: str, objective: _Objective, start: Array, max_iterations: int, n_points: int) -> None:
+def _least_squares(gradient: str, objective: _Objective, start: Array, max_iterations: int, n_points: int) -> str:
     """MINPACK's Levenberg-Marquardt; the trust region method where there are too few points for it."""
-    if not np.isfinite(objective.model(start)[0]).all():
-        objective.evaluations += 1
-        return
+    r, J = objective.residuals(start)
+    if not np.isfinite(r).all():
+        return "not finite"
+    begin = start
+    if np.isfinite(J).all():
+        # A whole Gauss-Newton step first: it solves what is linear, whatever its scale; MINPACK creeps there.
+        size = np.max(np.abs(J), axis=1, initial=0.0)
+        unit = np.where(size > 0, size, 1.0)
+        step = np.linalg.lstsq((J / unit[:, None]).T, -r, rcond=None)[0] / unit
+        ahead, _ = objective.residuals(start + step)
+        begin = start + step if float(ahead @ ahead) < float(r @ r) else start
+    last: dict[bytes, Array] = {}
 
     def residuals(constants: Array) -> Array:
-        r, _ = objective.residuals(constants)
+        r, J = objective.residuals(constants)
+        last.clear()
+        last[constants.tobytes()] = J
         return np.clip(np.nan_to_num(r, nan=1e150, posinf=1e150, neginf=-1e150), -1e150, 1e150)
 
     def jacobian(constants: Array) -> Array:
-        return np.nan_to_num(objective.model(constants)[1].T, nan=0.0, posinf=1e150, neginf=-1e150)
+        J = last.get(constants.tobytes())
+        J = objective.residuals(constants)[1] if J is None else J
+        return np.nan_to_num(J.T, nan=0.0, posinf=1e150, neginf=-1e150)
 
-    optimize.least_squares(
+    result = optimize.least_squares(
         residuals,
-        start,
+        begin,
         jac=jacobian if gradient == "exact" else "2-point",
         method="lm" if n_points >= len(start) else "trf",
         x_scale="jac",
@@ -171,22 +192,25 @@ def _least_squares(gradient: str, objective: _Objective, start: Array, max_itera
     )
     if objective.best <= objective.enough:
         raise _EnoughError
+    return _reason(result)
 
 
-def _global(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> None:
+def _global(name: str, gradient: str, objective: _Objective, start: Array, max_iterations: int) -> str:
     box = [(-_BOX, _BOX)] * len(start)
-    exact = gradient == "exact"
     if name == "basinhopping":
+        exact = gradient == "exact"
         local = {"method": "BFGS", "jac": True if exact else None, "options": {"maxiter": max_iterations}}
         function = objective.value_and_gradient if exact else objective.value
         optimize.basinhopping(function, start, niter=20, minimizer_kwargs=local, rng=np.random.default_rng(0))
-    elif name == "shgo":
+        return "iterations"  # it does all its hops, whatever it finds
+    if name == "shgo":
         # One round of sampling; left to itself it refines for minutes.
-        optimize.shgo(objective.value, box, n=50, iters=1)
-    elif name == "dual_annealing":
-        optimize.dual_annealing(objective.value, box, maxiter=max_iterations, rng=np.random.default_rng(0))
-    else:
-        optimize.direct(objective.value, box, maxfun=1000 * len(start), maxiter=max_iterations)
+        return _reason(optimize.shgo(objective.value, box, n=50, iters=1))
+    if name == "dual_annealing":
+        return _reason(
+            optimize.dual_annealing(objective.value, box, maxiter=max_iterations, rng=np.random.default_rng(0))
+        )
+    return _reason(optimize.direct(objective.value, box, maxfun=1000 * len(start), maxiter=max_iterations))
 
 
 def _finished(tree: MaskedTree, objective: _Objective, model: Model, reason: str, n_points: int) -> Fit:
@@ -214,7 +238,9 @@ def uncertainty(J: Array, error: float, errors: Array, determined: np.ndarray[An
     """Set standard errors and which constants are determined; returns the rank of J (L, n_points)."""
     if not np.isfinite(J).all():
         return 0
-    size = np.linalg.norm(J, axis=1)
+    largest = np.max(np.abs(J), axis=1, initial=0.0)  # first, so that squares do not overflow
+    unit = np.where(largest > 0, largest, 1.0)
+    size = unit * np.linalg.norm(J / unit[:, None], axis=1)
     scaled = J.T / np.where(size > 0, size, 1.0)
     # All L directions, also those beyond the number of points: they are null directions too.
     values = np.zeros(len(J))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from deap import gp
@@ -39,7 +39,7 @@ class Encoder:
         self.vocabulary = Vocabulary(pset)
         self._codes: dict[int, int] = {}
         self._nodes: list[Node] = []  # keeps the nodes alive whose id is a key
-        self._signature = _signature(pset)
+        self.signature = _signature(pset)
 
     def encode(self, trees: Sequence[Sequence[Node]]) -> Batch:
         """Return the op-codes of `trees`; those with foreign primitives are listed, and empty."""
@@ -104,10 +104,12 @@ class Encoder:
 
 
 def _signature(pset: gp.PrimitiveSetTyped | None) -> tuple[Any, ...]:
-    return () if pset is None else (tuple(pset.arguments), len(pset.context))
+    return () if pset is None else (*pset.arguments, *pset.context, *map(id, pset.context.values()))
 
 
-_ENCODERS: WeakKeyDictionary[gp.PrimitiveSetTyped, Encoder] = WeakKeyDictionary()
+#: The encoders of the primitive sets used last; few, as each keeps its set alive.
+_ENCODERS: OrderedDict[int, Encoder] = OrderedDict()
+_MAX_ENCODERS = 16
 _STANDARD = Encoder()
 
 
@@ -115,9 +117,11 @@ def encoder(pset: gp.PrimitiveSetTyped | None) -> Encoder:
     """Return the encoder of `pset` (made anew if the set was changed since)."""
     if pset is None:
         return _STANDARD
-    found = _ENCODERS.get(pset)
-    if found is None or found._signature != _signature(pset):
-        found = _ENCODERS[pset] = Encoder(pset)
+    found = _ENCODERS.get(id(pset))
+    if found is None or found.vocabulary.pset is not pset or found.signature != _signature(pset):
+        found = _ENCODERS[id(pset)] = Encoder(pset)
+        while len(_ENCODERS) > _MAX_ENCODERS:
+            _ENCODERS.popitem(last=False)
     return found
 
 

@@ -9,14 +9,25 @@ import numpy as np
 from deap_vsr.engine.householder import qr, scaled_column
 from deap_vsr.engine.jit import jit
 from deap_vsr.engine.kernels import (
+    ABS,
     ADD,
     BLOCK,
     DIV,
+    EXP,
+    INV,
     LITERAL,
+    LOG,
     MUL,
+    N2,
+    N3,
+    N4,
+    N5,
+    N6,
+    N8,
     NEG,
     OPEN,
     POW,
+    SQRT,
     SUB,
     VARIABLE,
     Flags,
@@ -105,15 +116,7 @@ def natural_scales(
         for own, other in ((left[i], right[i]), (right[i], left[i])):
             if codes[own] != OPEN or code == POW:
                 continue
-            size = 0.0
-            counted = 0
-            for p in range(n):
-                if math.isfinite(V[other, p]):
-                    size += abs(V[other, p])
-                    counted += 1
-            if counted == 0 or size == 0.0 or not math.isfinite(size):
-                continue
-            size /= counted
+            size = _mean_size(V[other], n)
             unit = 1.0 / size if code == MUL else size
             if math.isfinite(unit) and unit > 0:
                 scales[slot[own]] = unit
@@ -122,8 +125,80 @@ def natural_scales(
 
 
 @jit
+def target_scales(
+    codes: Indices, left: Indices, right: Indices, slot: Indices, V: Array, n: int, size: float, scales: Array
+) -> None:
+    """Set each constant's unit from above: what makes the whole as large as y, of the given `size`.
+
+    The wanted magnitude walks from the root through the inverse of each operator; `V` holds the values of all nodes
+    that :func:`natural_scales` left, for the magnitude of siblings.
+    """
+    wanted = np.ones(len(codes))
+    wanted[0] = size
+    for i in range(len(codes)):
+        code = codes[i]
+        w = wanted[i]
+        if code == OPEN:
+            if math.isfinite(w) and w > 0.0:
+                scales[slot[i]] = w
+            continue
+        if code >= LITERAL:
+            continue
+        a = left[i]
+        b = right[i]
+        if b >= 0:
+            size_a, size_b = _mean_size(V[a], n), _mean_size(V[b], n)
+            if code in (ADD, SUB):
+                wanted[a] = wanted[b] = w / 2.0
+            elif code == MUL:
+                wanted[a], wanted[b] = w / size_b, w / size_a
+            elif code == DIV:
+                wanted[a], wanted[b] = w * size_b, size_a / w
+            else:
+                wanted[a] = w ** (1.0 / size_b) if size_b > 0.0 else 1.0
+                wanted[b] = abs(math.log(w) / math.log(size_a)) if w > 0.0 and size_a > 0.0 and size_a != 1.0 else 1.0
+        elif code in (NEG, ABS):
+            wanted[a] = w
+        elif code == INV:
+            wanted[a] = 1.0 / w
+        elif code == SQRT:
+            wanted[a] = w * w
+        elif code == N2:
+            wanted[a] = w**0.5
+        elif code == N3:
+            wanted[a] = w ** (1.0 / 3.0)
+        elif code == N4:
+            wanted[a] = w**0.25
+        elif code == N5:
+            wanted[a] = w**0.2
+        elif code == N6:
+            wanted[a] = w ** (1.0 / 6.0)
+        elif code == N8:
+            wanted[a] = w**0.125
+        elif code == EXP:
+            wanted[a] = max(1.0, abs(math.log(w))) if w > 0.0 else 1.0
+        elif code == LOG:
+            wanted[a] = math.exp(min(w, 600.0))
+        # What is left has arguments near 1: sin, tanh, arctan, ...
+
+
+@jit
+def _mean_size(row: Array, n: int) -> float:
+    """Return the mean magnitude of the finite values among the first n; 1 if there is none."""
+    size = 0.0
+    counted = 0
+    for p in range(n):
+        if math.isfinite(row[p]):
+            size += abs(row[p])
+            counted += 1
+    if counted == 0 or size == 0.0 or not math.isfinite(size):
+        return 1.0
+    return size / counted
+
+
+@jit
 def _candidate(k: int, scales: Array, linear: Flags, constants: Array) -> None:
-    """Set the inner constants to the k-th point of an even spread of signs and sizes.
+    """Set the inner constants to the k-th point of an even spread of signs and sizes; the 0-th is the units.
 
     Sizes run from 1/30 to 30 natural units; the points are an additive recurrence, so that any
     first few of them fill the space.
@@ -140,6 +215,9 @@ def _candidate(k: int, scales: Array, linear: Flags, constants: Array) -> None:
         if linear[c]:
             continue
         i += 1
+        if k == 0:
+            constants[c] = scales[c]
+            continue
         place = (0.5 + k / ratio**i) % 1.0
         sign = 1.0 if place >= 0.4 else -1.0
         along = (place - 0.4) / 0.6 if place >= 0.4 else place / 0.4
@@ -268,6 +346,7 @@ def fit_trials(
     active = np.empty(n_nodes, np.bool_)
     mark_active(codes, left, right, slot, linear, active)
     scales = np.ones(m)
+    from_above = np.ones(m)
     now = np.empty(m)
     screened = np.empty((max(n_screen, 1), m))
     screened_errors = np.empty(max(n_screen, 1))
@@ -285,6 +364,14 @@ def fit_trials(
         reason = NOT_FINITE
         used = 0
         constants[trial] = starts[0]
+        if n == 0:  # nothing to fit is no perfect fit
+            errors[trial] = best
+            evaluations[trial] = used
+            reasons[trial] = reason
+            standard_errors[trial] = math.inf
+            determined[trial] = False
+            ranks[trial] = 0
+            continue
         n_first = 1 if trial > 0 and errors[trial - 1] < math.inf and n_linear < m else 0
         for s in range(n_first + len(starts)):
             now[:] = constants[trial - 1] if s < n_first else starts[s - n_first]
@@ -297,8 +384,11 @@ def fit_trials(
                 break
         if n_keep > 0 and best > enough and n_linear < m:
             natural_scales(codes, left, right, slot, literals, Xt, V, scales)
+            from_above[:] = scales
+            n_scale = min(BLOCK, n)
+            target_scales(codes, left, right, slot, V, n_scale, _mean_size(yt, n), from_above)
             for k in range(n_screen):
-                _candidate(k, scales, linear, screened[k])
+                _candidate(k // 2, from_above if k % 2 else scales, linear, screened[k])
                 _, screened_errors[k] = projected_error(
                     program, literals, Xt, yt, wt, linear, active, screened[k], buffers
                 )

@@ -295,3 +295,9 @@ def test_every_usable_problem_gives_trials_without_a_redraw() -> None:
         trials = sample_trials(oracle, [0], 5, 30, np.random.default_rng(0))
         assert [trial.dropped for trial in trials] == [0] * 5
         assert oracle.queries == 150
+
+
+def test_a_single_point_is_drawn_at_another_setting_where_nothing_is_finite() -> None:
+    oracle = CallableOracle(lambda X: np.where(X[:, 1] > 0.5, X[:, 0], np.nan), [(0.0, 1.0)] * 2)
+    trials = sample_trials(oracle, [0], 20, 1, np.random.default_rng(0))
+    assert all(trial.X[0, 1] > 0.5 for trial in trials)

@@ -489,3 +489,12 @@ def test_working_out_the_spread_is_no_query(make_equation: Callable[..., Equatio
 def test_noise_is_a_value_that_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Noise(0.1).scale = 0.2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(5.0, 1.0), (0.0, 1.0, "loguniform"), (0.0, 1.0, "gauss"), (float("nan"), 1.0), (0.0, 1.0, "uniform", "odd")],
+)
+def test_a_variable_that_cannot_be_drawn_is_refused_when_it_is_made(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(VsrError, match="variable x1"):
+        Variable("x1", *arguments)

@@ -364,3 +364,115 @@ def test_kernels_work_where_nothing_can_be_written(monkeypatch):
     monkeypatch.setattr(module.numba, "njit", njit)
     assert module.jit(len)([1, 2]) == 2
     assert [options.get("cache", False) for options in calls] == [True, False]
+
+
+# --- scale, and what is handed over -------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale_y", [1e-30, 1e-6, 1e6, 1e30])
+@pytest.mark.parametrize("scale_x", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("sqrt(C*x1 + C)", "sqrt(2*x1 + 0.7)"),
+        ("inv(C*x1 + C)", "inv(2*x1 + 0.7)"),
+        ("x2/(C*x1 + C)", "x2/(2*x1 + 0.7)"),
+        ("(C*x1 + C)**2", "(2*x1 + 0.7)**2"),
+        ("exp(C*x1 + C)", "exp(0.8*x1 + 0.7)"),
+        ("exp(C)*x1", "3*x1"),
+    ],
+)
+def test_forms_without_an_outer_constant_do_not_depend_on_scale_either(text, truth, scale_x, scale_y):
+    plain = trial(truth)
+    if text == "x2/(C*x1 + C)":
+        plain = trial("x2/(2*x1 + 0.7)")
+    X = plain.X * scale_x
+    y = plain.y * scale_y
+    if "x2" in text:
+        X[:, 1] = plain.X[:, 1]
+    assert fit(tree(text), [Trial(X, y)]).errors[0] < 1e-20
+
+
+@pytest.mark.parametrize("optimizer", ["lm", "BFGS"])
+def test_nothing_to_fit_is_the_worst_fit_not_the_best(optimizer):
+    nothing = Trial(np.empty((0, 2)), np.empty(0))
+    weightless = trial("x1", weights=np.zeros(100))
+    found = fit(tree("C*x1"), [nothing, trial("x1"), weightless], optimizer=optimizer)
+    assert np.isinf(found.errors[[0, 2]]).all()
+    assert found.errors[1] < 1e-6
+    assert found.stopped[0] == found.stopped[2] == "no points"
+
+
+def test_points_of_weight_zero_may_be_anything():
+    plain = trial("2*x1 + 1")
+    y, weights = plain.y.copy(), np.ones(100)
+    y[:3], weights[:3] = np.nan, 0
+    assert fit(tree("C*x1 + C"), [Trial(plain.X, y, weights=weights)]).errors[0] < 1e-20
+
+
+@pytest.mark.parametrize(
+    ("trials", "message"),
+    [
+        ([Trial(points(20), np.ones(30)), Trial(points(30), np.ones(20))], "trial 0: X has 20 points"),
+        ([Trial(points(5, 2), np.ones(5)), Trial(points(5, 3), np.ones(5))], "different numbers of columns"),
+        ([Trial(points(2), np.array(["a", "b"]))], "real numbers"),
+        ([Trial(points(2), np.array([1j, 2]))], "real numbers"),
+        ([Trial(points(2), np.ones((2, 1)))], "y has shape"),
+        ([Trial([[1], [2, 3]], np.ones(2))], "not arrays of numbers"),
+    ],
+)
+def test_data_that_do_not_go_together_are_refused(trials, message):
+    with pytest.raises(ExpressionError, match=message):
+        fit(tree("C*x1"), trials)
+
+
+def test_the_cache_knows_data_by_their_numbers_and_open_constants_from_a_variable_called_c():
+    cache = FitCache()
+    for _ in range(3):
+        fit(tree("C*x1"), [trial("2*x1")], cache=cache)
+    assert (cache.hits, cache.misses) == (2, 1)
+    pset = gp.PrimitiveSet("letters", 1)
+    pset.renameArguments(ARG0="C")
+    pset.addPrimitive(operator.mul, 2)
+    mul, variable = pset.mapping["mul"], pset.mapping["C"]
+    data = Dataset.of([trial("2*x1", points(30, 1))])
+    fit(MaskedTree([mul, Constant(1.0), variable]), data, pset=pset, cache=cache)
+    square = fit(MaskedTree([mul, variable, variable]), data, pset=pset, cache=cache)
+    assert square.constants.shape == (1, 0)
+
+
+def test_primitive_sets_are_not_kept_for_ever_and_changes_of_a_function_are_noticed():
+    from deap_vsr.engine import program
+
+    for _ in range(60):
+        evaluate([tree("x1")], points(), primitive_set(["add"], 2))
+    assert len(program._ENCODERS) <= program._MAX_ENCODERS
+    pset = gp.PrimitiveSet("changing", 1)
+    pset.addPrimitive(math.sin, 1, name="f")
+    expression = gp.PrimitiveTree([pset.mapping["f"], pset.mapping["ARG0"]])
+    X = points(5, 1)
+    np.testing.assert_allclose(evaluate([expression], X, pset)[0], np.sin(X[:, 0]))
+    pset.context["f"] = math.cos
+    np.testing.assert_allclose(evaluate([expression], X, pset)[0], np.cos(X[:, 0]))
+
+
+def test_unknown_primitives_are_fitted_at_any_scale(own_set):
+    names = ["add", "mul", "own_constant", "protected_division", "ARG0", "ARG1", "own_constant"]
+    plain = trial("2*x1/x2 + 3")
+    for scale in (1e-30, 1e30):
+        found = fit(own_tree(own_set, names), [Trial(plain.X, plain.y * scale)], pset=own_set)
+        assert found.errors[0] < 1e-18
+
+
+@pytest.mark.parametrize("name", ["BFGS", "Nelder-Mead", "least_squares"])
+def test_an_optimiser_cut_short_says_so(name):
+    noisy = Trial(points(), np.random.default_rng(0).normal(size=100))
+    found = fit(tree("C*sin(C*x1 + C)"), [noisy], optimizer=name, max_iterations=2, n_starts=0)
+    assert found.stopped == ("iterations",)
+
+
+def test_a_time_limit_follows_the_same_branch_from_trial_to_trial():
+    trials = [trial(f"{a}*sin(1.5*x1) + 1", points(50, seed=k)) for k, a in enumerate((2.0, 2.1, 2.2))]
+    with_limit, without = (fit(tree("C*sin(C*x1) + C"), trials, time_limit=limit) for limit in (30, None))
+    assert (np.sign(with_limit.constants) == np.sign(with_limit.constants[0])).all()
+    assert with_limit.evaluations < 4 * without.evaluations

@@ -10,6 +10,7 @@ from problems import points, tree, trial
 from reference import condition
 from strategies import MODERATE_NUMBERS, random_tree
 
+from deap_vsr import Trial
 from deap_vsr.engine import kernels
 from deap_vsr.engine.fitting import Dataset, fit
 from deap_vsr.engine.householder import qr
@@ -188,3 +189,35 @@ def test_a_dataset_is_packed_once_and_a_trial_can_be_taken_out_of_it():
     data = Dataset.of([trial("x1", points(5)), trial("x2", points(7))])
     assert Dataset.of(data) is data
     assert data.trial(1).columns.shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("sin(C*x1)", "sin(2.2*x1)"),
+        ("log(C*x1 + C)/x2", "log(3*x1 + 0.5)/x2"),
+        ("x1**C", "x1**1.7"),
+        ("abs(C*x1 - 3)", "abs(1.3*x1 - 3)"),
+        ("(C - x1)**3", "(2.5 - x1)**3"),
+        ("sqrt(sqrt(C*x1))", "sqrt(sqrt(2.5*x1))"),
+        ("-inv(C + x1**4)", "-inv(2 + x1**4)"),
+        ("(x1 + C)**5", "(x1 + 0.3)**5"),
+        ("(x1*C)**6 + (C - x2)**8", "(x1*0.6)**6 + (0.9 - x2)**8"),
+        ("exp(C*x1)/exp(C)", "exp(0.5*x1)/exp(2)"),
+    ],
+)
+def test_inner_constants_are_found_from_far_off_starts(text, truth):
+    skeleton = tree(text)
+    starts = np.full((1, skeleton.n_constants), 37.0)
+    found = fit(skeleton, [trial(truth, points(30))], starts=starts, n_starts=6)
+    assert found.errors[0] < 1e-12
+
+
+def test_a_form_that_cannot_fit_ends_with_a_reason():
+    noisy = Trial(points(30), np.random.default_rng(0).normal(size=30))
+    for text, reasons in (
+        ("C*sin(C*x1 + C)", ("converged", "iterations", "stuck")),
+        ("log(-exp(C*x1))", ("not finite",)),
+        ("C*x1", ("converged",)),
+    ):
+        assert fit(tree(text), [noisy, noisy], n_starts=1, max_iterations=3).stopped[0] in reasons

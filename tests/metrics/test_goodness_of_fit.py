@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deap_vsr import metrics
+from deap_vsr import VsrError, metrics
 from deap_vsr.metrics import Quartiles, accuracy, all_metrics, quartiles
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 6))
@@ -230,3 +230,8 @@ def test_accuracy_is_the_share_that_reaches_tau():
 def test_a_failed_run_is_the_worst_of_its_group():
     assert metrics.quartiles([1.0, math.nan, 0.5], worst=-math.inf).lower == -math.inf
     assert metrics.quartiles([1.0, math.nan, 0.5]).upper == math.inf
+
+
+def test_values_of_another_shape_are_refused_not_broadcast():
+    with pytest.raises(VsrError, match="shape"):
+        metrics.nmse(np.ones((5, 1)), np.ones(5))

@@ -8,6 +8,7 @@ from strategies import ALL_OPERATORS, keys, trees
 from deap_vsr import notation
 from deap_vsr.errors import ExpressionError
 from deap_vsr.operators import CATALOGUE
+from deap_vsr.simplify import canonical
 from deap_vsr.tree import Constant, MaskedTree, node_from_name, variable
 
 
@@ -191,3 +192,16 @@ def test_error_says_where_and_what():
 )  # fmt: skip
 def test_printed_text_has_no_needless_parentheses(text):
     assert MaskedTree.from_infix(text).to_infix() == text
+
+
+@given(trees())
+@settings(max_examples=500)
+def test_a_skeleton_reads_back_with_its_open_constants(tree):
+    again = MaskedTree.from_infix(tree.to_infix(skeleton=True))
+    assert again.open_constants == tree.open_constants
+
+
+@pytest.mark.parametrize("write", [MaskedTree.to_infix, MaskedTree.to_latex, MaskedTree.to_sympy, canonical])
+def test_an_incomplete_tree_is_refused_everywhere(write):
+    with pytest.raises(ExpressionError, match="incomplete"):
+        write(MaskedTree(MaskedTree.from_infix("x1 + x2")[:2]))
