@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from deap_vsr import EquationOracle, discover, load_equation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -29,3 +32,15 @@ def test_vertical_search_is_at_most_ten_lines_away_from_a_plain_script():
 def test_the_vertical_script_finds_the_law_that_the_plain_one_only_approaches():
     vertical = runpy.run_path(str(EXAMPLES / "symbreg_vertical.py"))
     assert vertical["main"](seed=0).fitness.values[0] < 1e-20
+
+
+def test_the_reading_edition_is_short_and_gives_the_package_s_answer():
+    assert len((EXAMPLES / "vsr_plain.py").read_text().splitlines()) < 200
+    law = load_equation("feynman-unit/I.39.22")
+    plain = runpy.run_path(str(EXAMPLES / "vsr_plain.py"))
+    found, path = plain["vertical"](EquationOracle(law), order=[2, 1, 0], seed=0)
+    assert [form.to_infix(skeleton=True) for form in path[:2]] == ["C/x3", "C*x2/x3"]
+    package = discover(law, "vsr-gp", schedule="x3,x2,x1", max_evaluations=300_000)
+    X = np.random.default_rng(0).uniform(0.1, 10, (50, 3))
+    np.testing.assert_allclose(found.evaluate(X), package.tree.evaluate(X), rtol=1e-9)
+    assert [len(record.tree.slots) for record in package.rounds[-3:]] == [len(form.slots) for form in path]
