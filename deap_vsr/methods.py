@@ -14,16 +14,14 @@ import numpy as np
 import deap_vsr
 from deap_vsr.algorithms import GpRegressor
 from deap_vsr.control.equation import Equation, load_equation
-from deap_vsr.control.experiment import Trial
 from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
 from deap_vsr.control.vertical import Budget, Progress, Schedule, Settings, automatic_order, search
-from deap_vsr.engine.fitting import fit
+from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.errors import VsrError
 from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result
-from deap_vsr.tree import MaskedTree
 
 #: The methods there are: vertical GP as published, and GP over all variables at once.
 METHODS = ("vsr-gp", "gp")
@@ -89,7 +87,7 @@ def discover(
     if optimizer is not None:
         regressor = replace(regressor, optimizer=optimizer)
     rng = np.random.default_rng(seed)
-    warm_up()
+    compile_kernels()  # on nobody's clock
     memory = _peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
     plan = _schedule(schedule, method, oracle, rng)
@@ -129,12 +127,6 @@ def _schedule(wanted: str | Sequence[str], method: str, oracle: Oracle, rng: np.
     if sorted(order) != sorted(names):
         raise VsrError(f"schedule {', '.join(order)}: expected each of {', '.join(names)} once, or numeric, or auto")
     return tuple((names.index(name),) for name in order)
-
-
-def warm_up() -> None:
-    """Compile the kernels, or read them from their cache, so that no run's clock pays for it."""
-    X = np.linspace(1.0, 2.0, 8)[:, None]
-    fit(MaskedTree.from_infix("C*exp(C*x1)"), [Trial(X, np.exp(X[:, 0]))], n_starts=1)
 
 
 def _peak_memory() -> float:

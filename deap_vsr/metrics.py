@@ -69,7 +69,7 @@ def _mean_squares(y: Array, prediction: Array) -> tuple[float, float, float]:
             return 1.0, float("inf"), 1.0
         unit = float(2.0 ** np.clip(np.frexp(largest)[1], -1000, 1000)) if largest else 1.0
         error = float(np.mean((y / unit - prediction / unit) ** 2))
-        if y.min() == y.max():
+        if np.min(y) == np.max(y):
             return unit, error, 0.0
         largest_y = float(np.max(np.abs(y)))
         centred = y / largest_y - np.mean(y / largest_y)

@@ -21,6 +21,7 @@ from deap_vsr.errors import UnknownOperatorError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
+Flags = NDArray[np.bool_]
 
 # Precedence of printed text, as in Python: a + b < a * b < -a < a ** b < atom.
 SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from deap_vsr import operators
 from deap_vsr.control import suites
 from deap_vsr.control.dialects import read_document
 from deap_vsr.errors import EquationError, UnknownOperatorError
+from deap_vsr.operators import Array
 from deap_vsr.tree import MaskedTree, format_number
 
 #: Largest file that is read, in bytes. A problem with 1,000 variables has about 150,000.
@@ -79,7 +78,7 @@ class Equation:
         """Number of variables."""
         return len(self.variables)
 
-    def evaluate(self, X: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def evaluate(self, X: Array) -> Array:
         """Return the hidden formula's values, without noise, for X of shape (n_points, n_vars)."""
         return self.tree.evaluate(X)
 

@@ -107,7 +107,8 @@ def _sample_trial(
 ) -> Trial:
     """Sample one trial; a setting at which nothing is finite is drawn anew unless it is given."""
     variables, n_vars = oracle.variables, len(oracle.variables)
-    X, y = np.empty((0, n_vars)), np.empty(0)
+    X: Array = np.empty((0, n_vars))
+    y: Array = np.empty(0)
     dropped = 0
     setting = fixed
     for _ in range(MAX_REDRAWS):

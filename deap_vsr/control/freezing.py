@@ -14,7 +14,7 @@ from scipy.special import chdtri
 from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit
-from deap_vsr.operators import Array
+from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, with_flag
 
 
@@ -62,7 +62,7 @@ def _squares(data: Dataset) -> Array:
     return np.array([spread(data.y[part], data.weight[part]) ** 2 for part in parts])
 
 
-def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> Flags:
     """Return for each open constant whether its value moves from trial to trial: a summary constant.
 
     Constants that the data do not determine count as moving, as nothing is known about them.
@@ -113,7 +113,7 @@ def measure_noise(oracle: Oracle, rng: np.random.Generator, n_points: int = 8, n
     if not oracle.repeatable:
         return 0.0
     X = np.repeat(draw_inputs(oracle.variables, n_points, rng), n_repeats, axis=0)
-    y = oracle.evaluate(X).reshape(n_points, n_repeats)
+    y: Array = oracle.evaluate(X).reshape(n_points, n_repeats)
     y = y[np.isfinite(y).all(axis=1)]
     if not len(y):
         return 0.0

@@ -8,7 +8,7 @@ from deap_vsr.control.freezing import FreezeRule, fits
 from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.expand import expand
-from deap_vsr.operators import Array
+from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree
 
 #: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped.
@@ -53,7 +53,7 @@ def term_sizes(outcome: Fit, data: Dataset) -> Array:
     return sizes
 
 
-def _without(tree: MaskedTree, drop: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> MaskedTree:
+def _without(tree: MaskedTree, drop: Flags) -> MaskedTree:
     copy = list(tree)
     for position, gone in zip(tree.open_constants, drop, strict=True):
         if gone:

@@ -20,7 +20,7 @@ from deap_vsr.engine import levenberg
 from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, numpy_model
 from deap_vsr.engine.trials import fit_trials
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import CATALOGUE, Array, Indices
+from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
 from deap_vsr.tree import MaskedTree, Node
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Fit:
     errors: Array
     constants: Array
     standard_errors: Array
-    determined: np.ndarray[Any, np.dtype[np.bool_]]
+    determined: Flags
     ranks: Indices
     evaluations: int
     stopped: tuple[str, ...]
@@ -214,7 +214,7 @@ def fit(
             max_iterations=max_iterations, time_limit=time_limit, enough=enough,
         ))  # fmt: skip
     if time_limit is not None:
-        _compile_kernels()  # not on the clock of whoever is first
+        compile_kernels()  # not on the clock of whoever is first
     deadline = None if time_limit is None else time.perf_counter() + time_limit
     batch = encoder(pset).encode([tree])
     if columns_used(batch) > len(data.columns):
@@ -288,9 +288,9 @@ def _better(a: Fit, b: Fit, spent: int) -> Fit:
 
 
 @cache
-def _compile_kernels() -> None:
+def compile_kernels() -> None:
     """Compile the kernels, or read them from their cache on disk."""
-    X = np.linspace(1.0, 2.0, 8)[:, None]
+    X: Array = np.array([[1.0 + k / 8] for k in range(8)])
     data = Dataset(as_columns(X, 1), np.exp(X[:, 0]), np.ones(8), np.array([0, 8]))
     fit(MaskedTree.from_infix("C*exp(C*x1)"), data, n_starts=1)
 

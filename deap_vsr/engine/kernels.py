@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deap_vsr.engine.jit import jit
-from deap_vsr.operators import CATALOGUE, Array, Indices
+from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
 
-Flags = NDArray[np.bool_]
 #: A tree: codes, left, right, slot (see :func:`layout`).
 Program = tuple[Indices, Indices, Indices, Indices]
 

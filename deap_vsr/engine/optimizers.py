@@ -13,7 +13,7 @@ from scipy import optimize
 from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
 from deap_vsr.engine.program import Batch, Model
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import Array
+from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import MaskedTree
 
 #: Names that ``fit(optimizer=...)`` takes besides "lm".
@@ -38,7 +38,7 @@ class _Objective:
         self.enough = enough
         self.evaluations = 0
         self.best = np.inf
-        self.constants = np.ones(n_constants)
+        self.constants: Array = np.ones(n_constants)
         self.late = False
 
     def residuals(self, constants: Array) -> tuple[Array, Array]:
@@ -234,7 +234,7 @@ def _finished(tree: MaskedTree, objective: _Objective, model: Model, reason: str
     )
 
 
-def uncertainty(J: Array, error: float, errors: Array, determined: np.ndarray[Any, np.dtype[np.bool_]]) -> int:
+def uncertainty(J: Array, error: float, errors: Array, determined: Flags) -> int:
     """Set standard errors and which constants are determined; returns the rank of J (L, n_points)."""
     if not np.isfinite(J).all():
         return 0

@@ -127,7 +127,7 @@ def encoder(pset: gp.PrimitiveSetTyped | None) -> Encoder:
 
 def columns_used(batch: Batch) -> int:
     """Return how many columns of X the trees need."""
-    return int(batch.codes.max(initial=0)) - kernels.VARIABLE + 1
+    return int(np.max(batch.codes, initial=0)) - kernels.VARIABLE + 1
 
 
 def as_columns(X: Any, needed: int) -> Array:
