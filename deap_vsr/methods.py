@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 import deap_vsr
-from deap_vsr.algorithms import GpRegressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
 from deap_vsr.control.vertical import Budget, Progress, Schedule, Settings, automatic_order, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.errors import VsrError
+from deap_vsr.gp_regressor import GpRegressor
 from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result

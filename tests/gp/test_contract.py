@@ -1,6 +1,6 @@
 import pytest
 
-from deap_vsr.algorithms import GpRegressor
+from deap_vsr.gp_regressor import GpRegressor
 from deap_vsr.testing import RegressorContract
 
 

@@ -7,18 +7,10 @@ import pytest
 from deap import base, gp, tools
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
-from deap_vsr.algorithms import (
-    GpRegressor,
-    Individual,
-    assignFit,
-    eaMasked,
-    evaluateFit,
-    form,
-    round_set,
-    selBestDistinct,
-)
+from deap_vsr.algorithms import Individual, assignFit, eaMasked, evaluateFit, form, selBestDistinct
 from deap_vsr.control.vertical import Budget, Task
 from deap_vsr.engine import fit
+from deap_vsr.gp_regressor import GpRegressor, round_set
 
 OPERATORS = ("add", "sub", "mul", "sin", "const")
 X = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
