@@ -3,9 +3,11 @@
 import math
 import random
 
+import mpmath
 import numba
 import numpy as np
 import pytest
+import sympy
 from problems import points, tree, trial
 from reference import condition
 from strategies import MODERATE_NUMBERS, random_tree
@@ -221,3 +223,24 @@ def test_a_form_that_cannot_fit_ends_with_a_reason():
         ("C*x1", ("converged",)),
     ):
         assert fit(tree(text), [noisy, noisy], n_starts=1, max_iterations=3).stopped[0] in reasons
+
+
+def test_random_trees_agree_with_sympy_where_it_is_real_and_finite():
+    rng = random.Random(3)
+    trees = [random_tree(rng, 14, numbers=MODERATE_NUMBERS) for _ in range(120)]
+    X = points(2, 3, 1)
+    symbols = sympy.symbols("x1 x2 x3", real=True)
+    compared = 0
+    with mpmath.workdps(50):
+        for expression, row in zip(trees, evaluate(trees, X), strict=True):
+            function = sympy.lambdify(symbols, expression.to_sympy(), "mpmath")
+            for value, x in zip(row, X, strict=True):
+                _, bound, largest = condition(expression, x)
+                if not (math.isfinite(value) and bound < 1e6 and largest < 1e100):
+                    continue
+                expected = function(*map(mpmath.mpf, x))
+                if isinstance(expected, mpmath.mpf) and mpmath.isfinite(expected):
+                    compared += 1
+                    # sympy keeps 15 digits of our literals
+                    assert abs(value - expected) <= 1e-12 * bound * abs(expected) + mpmath.mpf(10) ** -12
+    assert compared > 80
