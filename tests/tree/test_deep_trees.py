@@ -64,11 +64,16 @@ def test_deep_tree_is_ordered_and_hashed(shape):
     assert structural_hash(tree) == structural_hash(form)
 
 
-def test_deep_tree_is_refused_by_sympy_and_its_text_by_the_parser(tree):
+def test_deep_tree_is_refused_by_sympy_and_its_text_read_back_or_refused(tree):
     with pytest.raises(ExpressionError, match="too deep"):
         tree.to_sympy()
-    with pytest.raises(ExpressionError, match="too deep"):
-        MaskedTree.from_infix(tree.to_infix())
+    text = tree.to_infix()
+    try:
+        again = MaskedTree.from_infix(text)  # newer parsers manage some of them
+    except ExpressionError as error:
+        assert "too deep" in str(error)
+    else:
+        assert again.to_tokens() == tree.to_tokens()
 
 
 @pytest.mark.parametrize(
