@@ -67,13 +67,15 @@ def test_deep_tree_is_ordered_and_hashed(shape):
 def test_deep_tree_is_refused_by_sympy_and_its_text_read_back_or_refused(tree):
     with pytest.raises(ExpressionError, match="too deep"):
         tree.to_sympy()
-    text = tree.to_infix()
+    assert read_back(tree.to_infix()) in ("too deep", tree.to_tokens())
+
+
+def read_back(text):
+    """Newer parsers manage some of the deep texts."""
     try:
-        again = MaskedTree.from_infix(text)  # newer parsers manage some of them
+        return MaskedTree.from_infix(text).to_tokens()
     except ExpressionError as error:
-        assert "too deep" in str(error)
-    else:
-        assert again.to_tokens() == tree.to_tokens()
+        return "too deep" if "too deep" in str(error) else str(error)
 
 
 @pytest.mark.parametrize(
