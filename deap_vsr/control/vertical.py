@@ -277,6 +277,7 @@ def _search(
     stopped_by: str | None = None
     while stopped_by is None:
         pool: list[MaskedTree] = []
+        before = (budget.evaluations, oracle.queries)
         for number, (freed, new) in enumerate(_rounds(schedule), start=1):
             progress(Progress(number, len(schedule), freed, hall.best[0][0] if hall.best else np.inf, budget))
             share = budget.part(1 / (len(schedule) - number + 1))
@@ -290,7 +291,8 @@ def _search(
             stopped_by = "found" if _found(oracle, hall, rng, settings, noise, budget) else budget.used_up()
             if stopped_by is not None or not pool:
                 break
-        if stopped_by is None and not settings.restart:
+        idle = before == (budget.evaluations, oracle.queries)  # another pass would be as idle, and so for ever
+        if stopped_by is None and (idle or not settings.restart):
             stopped_by = "exhausted"
     return stopped_by
 

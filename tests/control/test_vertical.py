@@ -109,6 +109,14 @@ def test_a_regressor_without_an_answer_ends_the_pass_not_the_run():
     assert outcome.tree is None
 
 
+def test_a_regressor_that_does_nothing_does_not_keep_a_run_going_for_ever():
+    class Idle:
+        def regress(self, task):
+            return []
+
+    assert run(Idle(), oracle(), evaluations=100).stopped_by == "exhausted"
+
+
 @pytest.mark.parametrize("schedule", [((0,), (1,)), ((0, 1, 2), (2,)), ((0,), (1,), (3,)), ()])
 def test_a_schedule_frees_each_variable_once(schedule):
     with pytest.raises(VsrError, match="schedule"):
