@@ -17,7 +17,7 @@ import numpy as np
 from deap import gp
 
 from deap_vsr.engine import levenberg
-from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, numpy_model
+from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, evaluate, numpy_model
 from deap_vsr.engine.trials import fit_trials
 from deap_vsr.errors import ExpressionError
 from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
@@ -292,7 +292,10 @@ def compile_kernels() -> None:
     """Compile the kernels, or read them from their cache on disk."""
     X: Array = np.array([[1.0 + k / 8] for k in range(8)])
     data = Dataset(as_columns(X, 1), np.exp(X[:, 0]), np.ones(8), np.array([0, 8]))
-    fit(MaskedTree.from_infix("C*exp(C*x1)"), data, n_starts=1)
+    tree = MaskedTree.from_infix("C*exp(C*x1)")
+    fit(tree, data, n_starts=1)
+    residual_model(tree, encoder(None).encode([tree]), data, None)(np.ones(2))
+    evaluate([tree], X)
 
 
 def fit_many(trees: Sequence[Sequence[Node]], trials: Sequence[Points] | Dataset, **options: Any) -> list[Fit]:
