@@ -18,7 +18,7 @@ from deap_vsr.operators import Array
 from deap_vsr.simplify import canonical, structural_hash
 from deap_vsr.tree import MaskedTree
 
-#: Points, seed and threshold of the judge (design: recovered means NMSE <= 1e-12 and same formula).
+#: Points, seed and threshold of the judge: recovered means NMSE <= 1e-12 and the same formula.
 TEST_POINTS = 10_000
 TEST_SEED = 20_231
 RECOVERY_NMSE = 1e-12

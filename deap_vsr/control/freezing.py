@@ -86,7 +86,7 @@ def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> Flags:
 
 
 def freeze(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> MaskedTree:
-    """Return the candidate with the mask that the experiment gives it (section 4 of the design, step 3).
+    """Return the candidate with the mask that the experiment gives it.
 
     If every trial fits, all is frozen but the summary constants; stand-alone ones stay at their mean. Otherwise
     the mask is left as it was. A tree without mutable nodes passes on unchanged.

@@ -232,7 +232,7 @@ def search(
     progress: Callable[[Progress], None] = lambda news: None,
     pset: gp.PrimitiveSetTyped | None = None,
 ) -> Outcome:
-    """Find a formula for `oracle`, freeing variables group by group (section 4 of the design).
+    """Find a formula for `oracle`, freeing variables group by group.
 
     ::
 
