@@ -68,20 +68,19 @@ def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> Flags:
     Constants that the data do not determine count as moving, as nothing is known about them.
     """
     values, errors = outcome.constants, outcome.standard_errors
-    mean = values.mean(axis=0)
-    variance = values.var(axis=0)
     known = outcome.determined.all(axis=0)
-    if noise > 0:
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a constant of 1e200 has no square
+        mean, variance = values.mean(axis=0), values.var(axis=0)
+        if noise > 0:
             weight = 1.0 / errors**2
             centre = (weight * values).sum(axis=0) / weight.sum(axis=0)
             distance = (weight * (values - centre) ** 2).sum(axis=0)
-        moves = distance > chdtri(max(len(values) - 1, 1), rule.significance)
-    elif rule.raw:
-        moves = variance > rule.spread
-    else:
-        floor = 100.0 * np.where(known, np.square(errors).mean(axis=0), 0.0)
-        moves = variance > np.maximum(rule.spread * mean**2, floor)
+            moves = distance > chdtri(max(len(values) - 1, 1), rule.significance)
+        elif rule.raw:
+            moves = variance > rule.spread
+        else:
+            floor = 100.0 * np.where(known, np.square(errors).mean(axis=0), 0.0)
+            moves = ~(variance <= np.maximum(rule.spread * mean**2, floor))
     return np.asarray(moves | ~known, dtype=bool)
 
 
