@@ -21,7 +21,7 @@ from deap_vsr.errors import EquationError, UnknownOperatorError
 from deap_vsr.operators import Array
 from deap_vsr.tree import MaskedTree, format_number
 
-#: Largest file that is read, in bytes. A problem with 1,000 variables has about 150,000.
+#: Largest file that is read, in bytes. A problem with 1,000 variables has about 120,000.
 MAX_BYTES = 1_000_000
 MAX_VARIABLES = 5_000
 MAX_TOKENS = 20_000
