@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -36,6 +37,12 @@ class Individual(MaskedTree):
         super().__init__(content)
         self.fitness = ErrorFitness()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Individual:
+        """Nodes are immutable and shared; DEAP's general way takes ten times as long."""
+        copied = type(self)(self)
+        copied.fitness.wvalues = self.fitness.wvalues
+        return copied
+
 
 def evaluateFit(individual: Any, trials: Sequence[Points] | Dataset, pset: Any = None, **options: Any) -> Fit:
     """Fit the individual's constants in each trial: the `evaluate` of a toolbox."""
@@ -48,36 +55,40 @@ def assignFit(individual: Any, outcome: Fit) -> None:
     The error where the fitness is to be minimised, 1/(1 + error) where it is to be maximised; what is not
     finite is the worst, as DEAP ranks NaN above everything.
     """
-    error = outcome.error if np.isfinite(outcome.error) else 1e300
+    error = outcome.error
+    if not math.isfinite(error):
+        error = 1e300
     maximise = individual.fitness.weights[0] > 0
     individual.fitness.values = (1.0 / (1.0 + error) if maximise else error,)
-    for position, value in zip(outcome.tree.open_constants, outcome.constants[0], strict=True):
-        node = individual[position]
-        if np.isfinite(value):
-            list.__setitem__(individual, position, variation.with_value(node, float(value)))
+    for position, value in zip(outcome.tree.open_constants, outcome.constants[0].tolist(), strict=True):
+        if math.isfinite(value):
+            list.__setitem__(individual, position, variation.with_value(individual[position], value))
 
 
-def form(individual: Sequence[Node]) -> str:
-    """Return the individual's formula with anonymous constants: what it can fit, not with which values.
+def form(individual: Sequence[Node]) -> int:
+    """Return a hash of the individual's formula with anonymous constants: what it can fit, not with which values.
 
     Constants of constants are one constant, and the operands of sums and products are in order, so that most
     candidates that can only do the same share it. Cheaper than the canonical form, as it is asked for every child.
     """
-    stack: list[str] = []
+    stack: list[int] = []
+    pop, push = stack.pop, stack.append
     for node in reversed(individual):
-        if node.arity == 0:
-            stack.append("C" if is_open(node) else str(node.value))
-        elif node.arity == 1:
-            operand = stack.pop()
-            stack.append("C" if operand == "C" else f"{node.name} {operand}")
+        arity = node.arity
+        if arity == 0:
+            push(_OPEN if is_open(node) else hash(str(node.value)))
+        elif arity == 1:
+            operand = pop()
+            push(_OPEN if operand == _OPEN else hash((node.name, operand)))
         else:
-            operands = [stack.pop() for _ in range(node.arity)]
+            operands = [pop() for _ in range(arity)]
             if node.name in _COMMUTATIVE:
                 operands.sort()
-            stack.append("C" if operands.count("C") == node.arity else f"({' '.join([node.name, *operands])})")
+            push(_OPEN if operands.count(_OPEN) == arity else hash((node.name, *operands)))
     return stack[0]
 
 
+_OPEN = 0x5EED  # stands for an open constant among hashes
 _COMMUTATIVE = {operator.name for operator in CATALOGUE.values() if operator.commutative}
 
 
@@ -177,7 +188,7 @@ def _vary(
     cxpb: float,
     mutpb: float,
     n_offspring: int,
-    seen: set[str],
+    seen: set[int],
 ) -> list[Any]:
     """Return children of random parents: crossover, then mutation, each with its probability.
 

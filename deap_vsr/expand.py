@@ -92,7 +92,34 @@ class _Expansion:
                 for _ in range(power - 1):
                     result = _product(result, operands[0])
                 return result
+        if len(operands) == 1:
+            return self._unary(node, operands[0])
         return self._atom([node, *(item for operand in operands for item in self.nodes_of(operand))])
+
+    def _unary(self, node: Node, operand: Terms) -> Terms:
+        """Return a function of a sum; a fitted offset within it comes out, where it then enters linearly."""
+        name = node.name
+        offset = operand.get(())
+        rest = {monomial: c for monomial, c in operand.items() if monomial}
+        if offset is not None and offset.fitted:
+            if name == "exp":
+                return _scaled(self._unary(node, rest), _Coefficient(float(np.exp(offset.value)), True))
+            plain = not any(map(is_open, self.nodes_of(rest)))  # a fitted frequency would become two
+            if name in ("sin", "cos") and self.allowed >= {"sin", "cos"} and plain:
+                sine, cosine = (self._unary(node_from_name(n), rest) for n in ("sin", "cos"))
+                by_sine, by_cosine = np.sin(offset.value), np.cos(offset.value)
+                if name == "sin":
+                    by_sine, by_cosine = by_cosine, by_sine
+                else:
+                    by_sine = -by_sine
+                return _sum(
+                    _scaled(sine, _Coefficient(float(by_sine), True)),
+                    _scaled(cosine, _Coefficient(float(by_cosine), True)),
+                )
+        if name in ("sin", "cos") and rest and all(not c.fitted and c.value < 0 for c in operand.values()):
+            flipped = self._unary(node, _scaled(operand, _Coefficient(-1.0, False)))
+            return flipped if name == "cos" else _scaled(flipped, _Coefficient(-1.0, False))
+        return self._atom([node, *self.nodes_of(operand)])
 
     def _constant(self, node: Node, operand: Terms) -> Terms:
         inner = operand.get((), _Coefficient(0.0, False))

@@ -114,7 +114,9 @@ class GpRegressor:
 def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetTyped) -> tuple[Any]:
     """Apply one mutation, drawn at random."""
     draw = random.random()
-    if draw < 0.4:
+    if draw < 0.3:
+        return variation.mutTerm(individual, expr, pset)
+    if draw < 0.5:
         return variation.mutGrow(individual, expr, pset)
     if draw < 0.7:
         return variation.mutUniform(individual, expr, pset)

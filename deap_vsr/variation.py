@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from functools import wraps
 from typing import Any, TypeVar
 
 from deap import gp
 
+from deap_vsr.engine.program import encoder
 from deap_vsr.tree import Constant, Node, is_ephemeral, is_mutable, is_open
 
 T = TypeVar("T", bound=gp.PrimitiveTree)
@@ -142,6 +142,27 @@ def mutGrow(individual: T, expr: Callable[..., list[Any]], pset: gp.PrimitiveSet
     return (individual,)
 
 
+def mutTerm(individual: T, expr: Callable[..., list[Any]], pset: gp.PrimitiveSetTyped) -> tuple[T]:
+    """Add a scaled term to a random open sub-tree g: it becomes g + C*t, t coming from ``expr(pset=pset, type_=...)``.
+
+    Fitting then finds how much of t is wanted, which may be nothing; a bare t would have to come with its scale. Sets
+    without addition, multiplication or ephemeral constants are left to :func:`mutGrow`.
+    """
+    positions = open_positions(individual)
+    if not positions:
+        return (individual,)
+    place = individual.searchSubtree(random.choice(positions))
+    kind = individual[place.start].ret
+    operators = {p.name: p for p in pset.primitives[kind] if p.args == [kind, kind]}
+    meaning = {encoder(pset).vocabulary.operator(p).name: p for p in operators.values()}
+    scales = [t for t in pset.terminals[kind] if isinstance(t, gp.MetaEphemeral)]
+    if "add" not in meaning or "mul" not in meaning or not scales:
+        return mutGrow(individual, expr, pset)
+    term = [meaning["mul"], random.choice(scales)(), *expr(pset=pset, type_=kind)]
+    individual[place] = [meaning["add"], *individual[place], *term]
+    return (individual,)
+
+
 def mutShrink(individual: T) -> tuple[T]:
     """Replace a random open operator by one of its operands of the same type."""
     choices = []
@@ -192,20 +213,20 @@ def _terminal(pset: gp.PrimitiveSetTyped, kind: type) -> Any:
 
 
 def staticLimit(key: Callable[[Any], float], max_value: float) -> Callable[[Any], Any]:
-    """Decorate an operator so that a child beyond the limit is replaced by a *copy* of a random parent.
+    """Decorate an operator so that a child beyond the limit goes back to what it was before.
 
-    DEAP's own hands out the same object twice when both children are too large; whatever then changes one of
-    them changes the other as well.
+    DEAP's own replaces it by a random parent, and hands out the same object twice when both children are too large;
+    whatever then changes one of them changes the other as well.
     """
 
     def decorator(operator: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(operator)
         def limited(*arguments: Any, **options: Any) -> list[Any]:
-            parents = [deepcopy(argument) for argument in arguments if isinstance(argument, gp.PrimitiveTree)]
+            parents = [list(argument) for argument in arguments if isinstance(argument, gp.PrimitiveTree)]
             children = list(operator(*arguments, **options))
-            for i, child in enumerate(children):
+            for child, nodes in zip(children, parents, strict=False):
                 if key(child) > max_value:
-                    children[i] = deepcopy(random.choice(parents))
+                    list.__setitem__(child, slice(None), nodes)
             return children
 
         return limited

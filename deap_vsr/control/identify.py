@@ -9,10 +9,13 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.expand import expand
 from deap_vsr.operators import Array, Flags
-from deap_vsr.tree import Constant, MaskedTree
+from deap_vsr.tree import Constant, MaskedTree, is_open
 
 #: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped.
 NEGLIGIBLE = 1e-9
+
+#: Errors up to this are rounding.
+EXACT = 1e-24
 
 
 def identified(
@@ -36,10 +39,36 @@ def identified(
         small = term_sizes(rewritten, data) < NEGLIGIBLE
         shorter = expand(_without(tree, small), function_set) if small.any() and noise == 0 else None
         if shorter is None or len(shorter) >= len(tree):
+            shorter, cost = _without_idle_function(rewritten, data, function_set)
+            spent += cost
+        if shorter is None:
             break
         tree = shorter
     better = rewritten.determined.all() or not outcome.determined.all()
     return (rewritten if better else outcome), spent
+
+
+def _without_idle_function(outcome: Fit, data: Dataset, function_set: tuple[str, ...]) -> tuple[MaskedTree | None, int]:
+    """Return the tree without a function that does nothing, and the evaluations it took to see it.
+
+    1e8*sin(1e-8*x) is x in disguise, and its constants move as they like: where the operand in place of the function
+    fits as well, the function goes.
+    """
+    tree, spent = outcome.tree, 0
+    for position, node in enumerate(tree):
+        operand = list(tree[tree.searchSubtree(position)])[1:]
+        if node.arity != 1 or not any(map(is_open, operand)):
+            continue
+        nodes = list(tree)
+        nodes[tree.searchSubtree(position)] = operand
+        shorter = expand(MaskedTree(nodes), function_set)
+        if shorter is None or len(shorter) >= len(tree):
+            continue
+        attempt = fit(shorter, data)
+        spent += attempt.evaluations
+        if (attempt.errors <= np.maximum(outcome.errors, EXACT)).all():
+            return shorter, spent
+    return None, spent
 
 
 def term_sizes(outcome: Fit, data: Dataset) -> Array:

@@ -21,7 +21,7 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import VsrError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import structural_hash
-from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open
+from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_open
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -194,11 +194,15 @@ class Outcome:
 
 
 class Hall:
-    """The best expressions over all rounds, distinct formulas, ranked on one uncontrolled batch."""
+    """The best expressions over all rounds, distinct formulas, ranked on uncontrolled data.
+
+    `data` holds two batches: constants are fitted on the first, and the worse of the errors on both counts. A pole
+    between the points of the first does not pass for a good fit.
+    """
 
     def __init__(self, size: int, data: Dataset, pset: gp.PrimitiveSetTyped | None = None) -> None:
         self.size = size
-        self.data = data
+        self.data, self.check = data.trial(0), data.trial(1)
         self.pset = pset
         self._vocabulary = Vocabulary(pset)
         self.best: list[tuple[float, MaskedTree]] = []
@@ -208,10 +212,11 @@ class Hall:
         """Fit `tree` on the uncontrolled batch and keep it if it is good enough; returns its error."""
         outcome = fit(tree, self.data, pset=self.pset, n_starts=1)
         budget.count(outcome.evaluations)
-        error = float(outcome.errors[0])
+        fitted = outcome.trees[0]
+        error = float(max(outcome.errors[0], fixed_error(fitted, self.check, self.pset)))
+        budget.count(1)
         if not np.isfinite(error):
             return error
-        fitted = outcome.trees[0]
         key = structural_hash(fitted, self._vocabulary)
         if error < self._hashes.get(key, np.inf):
             self._hashes[key] = error
@@ -251,7 +256,7 @@ def search(
     _check_schedule(schedule, n_vars)
     noise = measure_noise(oracle, rng)
     everything = tuple(range(n_vars))
-    batch = Dataset.of(sample_trials(oracle, everything, 1, settings.hall_points, rng))
+    batch = Dataset.of(sample_trials(oracle, everything, 2, settings.hall_points // 2, rng))
     hall = Hall(settings.hall_size, batch, pset)
     rounds: list[Round] = []
     try:
@@ -329,25 +334,22 @@ def _round(
     def draw(generator: np.random.Generator) -> list[Trial]:
         return sample_trials(oracle, freed, settings.search_trials, settings.n_points, generator)
 
-    # Material left over from a pool without slots cannot grow: then all freed variables may be used.
-    columns = new if any(tree.slots for tree in pool) else freed
-    task = Task(pool, draw, oracle.function_set, columns, len(oracle.variables), budget, settings.rule.error, rng)
-    candidates = regressor.regress(task)[: settings.pool_size]
-    if not candidates:
-        return [], None
-    data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, rng))
-    outcomes = []
-    for candidate in candidates:
-        outcome = fit(candidate.tree, data, pset=pset, starts=candidate.constants[:1], n_starts=1)
-        budget.count(outcome.evaluations)
-        if pset is None and fits(outcome, data, settings.rule, noise):
-            outcome, spent = identified(outcome, data, oracle.function_set, settings.rule, noise)
-            budget.count(spent)
-        outcomes.append(outcome)
-        if budget.used_up():
+    # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be needed.
+    columns = new if any(tree.slots and not all(tree.mask) for tree in pool) else freed
+    while True:
+        spent = budget.evaluations
+        task = Task(pool, draw, oracle.function_set, columns, len(oracle.variables), budget, settings.rule.error, rng)
+        candidates = regressor.regress(task)[: settings.pool_size]
+        if not candidates:
+            return [], None
+        data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, rng))
+        outcomes = _experiment(candidates, data, oracle, budget, settings, noise, pset)
+        frozen = [freeze(outcome, data, settings.rule, noise) for outcome in outcomes]
+        # What fits the trials of the search and not those of the experiment was no answer: go on from there.
+        done = fits(outcomes[0], data, settings.rule, noise) or budget.used_up() or not settings.restart
+        if done or budget.evaluations == spent:
             break
-    outcomes.sort(key=lambda outcome: (max(outcome.error, settings.rule.error), len(outcome.tree)))
-    frozen = [freeze(outcome, data, settings.rule, noise) for outcome in outcomes]
+        pool = frozen
     best = outcomes[0]
     record = Round(
         freed,
@@ -366,6 +368,29 @@ def _round(
     return accepted or frozen, record
 
 
+def _experiment(
+    candidates: list[Candidate],
+    data: Dataset,
+    oracle: Oracle,
+    budget: Budget,
+    settings: Settings,
+    noise: float,
+    pset: gp.PrimitiveSetTyped | None,
+) -> list[Fit]:
+    """Fit every candidate in the K trials of `data`, best first; what fits is rewritten into determined constants."""
+    outcomes = []
+    for candidate in candidates:
+        outcome = fit(candidate.tree, data, pset=pset, starts=candidate.constants[:1], n_starts=1)
+        budget.count(outcome.evaluations)
+        if pset is None and fits(outcome, data, settings.rule, noise):
+            outcome, spent = identified(outcome, data, oracle.function_set, settings.rule, noise)
+            budget.count(spent)
+        outcomes.append(outcome)
+        if budget.used_up():
+            break
+    return sorted(outcomes, key=lambda outcome: (max(outcome.error, settings.rule.error), len(outcome.tree)))
+
+
 def _found(
     oracle: Oracle, hall: Hall, rng: np.random.Generator, settings: Settings, noise: float, budget: Budget
 ) -> bool:
@@ -375,15 +400,19 @@ def _found(
     if noise == 0 and hall.best[0][0] > settings.rule.error:
         return False
     data = Dataset.of(sample_trials(oracle, range(len(oracle.variables)), 1, settings.hall_points, rng))
-    fixed = MaskedTree(_literal(node) for node in hall.best[0][1])
-    outcome = fit(fixed, data, pset=hall.pset)
+    outcome = fit(_fixed(hall.best[0][1]), data, pset=hall.pset)
     budget.count(outcome.evaluations)
     rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
     return fits(outcome, data, rule, noise)
 
 
-def _literal(node: Node) -> Node:
-    return Constant(node.value, False, False, node.ret) if is_open(node) else node
+def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | None) -> float:
+    """Return the largest error of `tree` over the trials, its constants as they are."""
+    return float(np.max(fit(_fixed(tree), data, pset=pset).errors))
+
+
+def _fixed(tree: MaskedTree) -> MaskedTree:
+    return MaskedTree(Constant(node.value, False, False, node.ret) if is_open(node) else node for node in tree)
 
 
 def automatic_order(oracle: Oracle, rng: np.random.Generator, n_points: int = 15) -> tuple[int, ...]:

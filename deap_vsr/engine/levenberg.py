@@ -24,6 +24,9 @@ EXACT, CONVERGED, ITERATIONS, STUCK, NOT_FINITE = 0, 1, 2, 3, 4
 #: A column that keeps less than this share of its norm depends on the columns before it.
 _LINEAR_TOLERANCE = 1e-13
 
+#: Relative rounding error of a number.
+_ROUNDING = 1.1e-16
+
 #: Work space of a fit: V, A, f, J, rows, work, order, beta, diagonal.
 Buffers = tuple[Array, Array, Array, Array, Array, Array, Indices, Array, Array]
 
@@ -45,12 +48,15 @@ def _solve_linear(
     """Solve the linear constants exactly; returns (rank, squared length of what is left).
 
     `J`, `f` belong to linear constants of 0. Afterwards `rows` holds the QR, and work[0] the
-    rotated residual, of which entries rank.. are what is left.
+    rotated residual, of which entries rank.. are what is left. What of y is lost beside a large `f` counts as left.
     """
     n = len(y)
     count = 0
+    lost = 0.0
     for p in range(n):
         work[0, p] = (y[p] - f[p]) * weight[p]
+        lost = max(lost, abs(f[p] * weight[p]))
+    lost *= _ROUNDING
     factors = np.empty(len(constants))
     for c in range(len(constants)):
         if linear[c]:
@@ -69,7 +75,7 @@ def _solve_linear(
             constants[c] = solution[count] * factors[count]
             count += 1
     rest = norm(work[0], rank)
-    return rank, rest * rest
+    return rank, rest * rest + n * lost * lost
 
 
 @jit

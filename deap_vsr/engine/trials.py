@@ -253,16 +253,18 @@ def _uncertainty(
     program: Program,
     literals: Array,
     X: Array,
+    y: Array,
     weight: Array,
     constants: Array,
     error: float,
     buffers: Buffers,
     errors: Array,
     determined: Flags,
-) -> int:
-    """Standard errors, rank of the Jacobian, and which constants the data determine.
+) -> tuple[int, float]:
+    """Standard errors, rank of the Jacobian, which constants the data determine, and the error as it comes out.
 
-    A constant is determined if no direction that leaves the fit unchanged moves it.
+    A constant is determined if no direction that leaves the fit unchanged moves it. Returns the rank and the squared
+    error of the formula at these constants, or `error` if that is larger: terms of 1e20 that should cancel do not.
     """
     codes, left, right, slot = program
     V, A, f, J, rows, work, order, beta, diagonal = buffers
@@ -270,6 +272,10 @@ def _uncertainty(
     active = np.empty(len(codes), np.bool_)
     mark_active(codes, left, right, slot, np.ones(m, np.bool_), active)
     model(codes, left, right, slot, literals, constants, X, active, V, A, f, J)
+    total = 0.0
+    for p in range(n):
+        total += ((y[p] - f[p]) * weight[p]) ** 2
+    error = max(error, total) if math.isfinite(total) else math.inf
     factors = np.empty(m)
     for c in range(m):
         factors[c] = scaled_column(J[c], weight, rows[c])
@@ -303,7 +309,7 @@ def _uncertainty(
     for c in range(m):
         if not determined[c]:
             errors[c] = math.inf
-    return rank
+    return rank, error
 
 
 @jit
@@ -414,7 +420,8 @@ def fit_trials(
         determined[trial] = False
         ranks[trial] = 0
         if best < math.inf:
-            ranks[trial] = _uncertainty(
-                program, literals, Xt, wt, constants[trial], best, buffers, standard_errors[trial], determined[trial]
-            )
+            ranks[trial], errors[trial] = _uncertainty(
+                program, literals, Xt, yt, wt, constants[trial], best, buffers, standard_errors[trial],
+                determined[trial],
+            )  # fmt: skip
             evaluations[trial] += 1

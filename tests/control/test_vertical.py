@@ -150,7 +150,7 @@ def test_the_hall_holds_distinct_formulas_best_first_and_no_more_than_its_size()
     X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
     from deap_vsr import Trial
 
-    hall, budget = Hall(3, Dataset.of([Trial(X, gas(X))])), Budget(asked)
+    hall, budget = Hall(3, Dataset.of([Trial(X, gas(X))] * 2)), Budget(asked)
     for text in ("C*x1", "x1*C", "C*x1 + C", "C*x2", "C*x1*x2", "C*x1*x2/x3", "log(-x1)"):
         hall.offer(MaskedTree.from_infix(text), budget)
     assert len(hall.best) == 3
