@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr data show feynman-unit/I.39.22
 	$(BIN)/vsr data show feynman-unit/I.39.22 --free x3
 	$(BIN)/python examples/boyle.py
-	$(BIN)/vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
+	$(BIN)/vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1 --out demo-result
 
 test: $(VENV)/.installed-test lint types check
 
@@ -37,7 +37,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/bin/python setup.cfg pyproject.toml

@@ -6,18 +6,23 @@ import copy
 import functools
 import math
 import random
+import zlib
+from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from deap import base, gp, tools
 
 from deap_vsr import variation
+from deap_vsr.control.checkpoint import Checkpoint, tree_from, tree_state
+from deap_vsr.control.contract import Budget, Candidate, Task
 from deap_vsr.control.experiment import Trial
 from deap_vsr.control.oracle import Oracle
-from deap_vsr.control.vertical import Budget, Candidate, Settings, Task, search
+from deap_vsr.control.vertical import Settings, search
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import VsrError
 from deap_vsr.operators import CATALOGUE
@@ -76,19 +81,27 @@ def form(individual: Sequence[Node]) -> int:
     for node in reversed(individual):
         arity = node.arity
         if arity == 0:
-            push(_OPEN if is_open(node) else hash(str(node.value)))
+            push(_OPEN if is_open(node) else _code(str(node.value)))
         elif arity == 1:
             operand = pop()
-            push(_OPEN if operand == _OPEN else hash((node.name, operand)))
+            push(_OPEN if operand == _OPEN else hash((_code(node.name), operand)))
         else:
             operands = [pop() for _ in range(arity)]
             if node.name in _COMMUTATIVE:
                 operands.sort()
-            push(_OPEN if operands.count(_OPEN) == arity else hash((node.name, *operands)))
+            push(_OPEN if operands.count(_OPEN) == arity else hash((_code(node.name), *operands)))
     return stack[0]
 
 
 _OPEN = 0x5EED  # stands for an open constant among hashes
+
+
+@functools.lru_cache(maxsize=100_000)
+def _code(text: str) -> int:
+    """Return a number for a name, the same in every process; hashes of text are not."""
+    return zlib.crc32(text.encode()) << 20 | len(text)
+
+
 _COMMUTATIVE = {operator.name for operator in CATALOGUE.values() if operator.commutative}
 
 
@@ -114,6 +127,36 @@ def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_
     return chosen + random.sample(rest, min(n_random, len(rest)))
 
 
+@dataclass(frozen=True)
+class Generation:
+    """Where :func:`eaMasked` is: what it needs, beside the state of its random streams, to go on from there."""
+
+    number: int
+    error: float
+    size: int
+    population: list[Any]
+    seen: set[int]
+    rows: Sequence[dict[str, Any]]
+
+    def state(self) -> dict[str, Any]:
+        """Return it in JSON values."""
+        return {
+            "number": self.number,
+            "error": self.error,
+            "size": self.size,
+            "population": [tree_state(individual) for individual in self.population],
+            "seen": b64encode(np.array(sorted(self.seen), np.int64).tobytes()).decode(),
+            "rows": list(self.rows),
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
+        """Return what :meth:`state` wrote, its individuals of type `kind`."""
+        population = [kind(tree_from(tree, pset)) for tree in state["population"]]
+        seen = set(np.frombuffer(b64decode(state["seen"]), np.int64).tolist())
+        return cls(state["number"], state["error"], state["size"], population, seen, state["rows"])
+
+
 def eaMasked(
     population: list[Any],
     toolbox: base.Toolbox,
@@ -127,14 +170,15 @@ def eaMasked(
     stats: tools.Statistics | None = None,
     halloffame: tools.HallOfFame | None = None,
     verbose: bool = False,
+    tell: Callable[[Generation], None] = lambda generation: None,
+    resume: Generation | None = None,
 ) -> tuple[list[Any], tools.Logbook]:
     """Run one round of GP in which only mutable nodes change.
 
     ::
 
-        trials <- draw(); evaluate(population, trials)
-        for g in range(ngen):
-            offspring <- vary(population)
+        for g in range(ngen + 1):
+            offspring <- vary(population) if g > 0 else nobody
             trials <- draw()
             evaluate(population + offspring, trials)     # all on the same trials
             population <- select(population + offspring, len(population))
@@ -151,13 +195,21 @@ def eaMasked(
         Error at which the round is over.
     stop : callable
         Asked after each generation whether to end.
+    tell : callable
+        Called with each :class:`Generation` after which the round goes on.
+    resume : Generation, optional
+        What `tell` was given: the round goes on from there, as if it had never been interrupted.
     """
     logbook = tools.Logbook()
     logbook.header = ["gen", "nevals", *(stats.fields if stats else [])]
     size = len(population)
-    offspring: list[Any] = []
     seen = {form(individual) for individual in population}
-    for generation in range(ngen + 1):
+    first = 0
+    if resume is not None:
+        first, size, population, seen = resume.number + 1, resume.size, resume.population, resume.seen
+        logbook.extend(resume.rows)
+    for generation in range(first, ngen + 1):
+        offspring = _vary(population, toolbox, cxpb, mutpb, n_offspring or size, seen) if generation else []
         everybody = population + offspring
         trials = Dataset.of(draw())
         outcomes = toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody)
@@ -173,7 +225,7 @@ def eaMasked(
         best = max(population, key=lambda individual: individual.fitness)
         if _error(best) <= target or stop():
             break
-        offspring = _vary(population, toolbox, cxpb, mutpb, n_offspring or size, seen)
+        tell(Generation(generation, _error(best), size, population, seen, logbook))
     return population, logbook
 
 
@@ -227,6 +279,8 @@ def eaVertical(
     stats: tools.Statistics | None = None,
     halloffame: tools.HallOfFame | None = None,
     verbose: bool = False,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> tuple[list[Any], tools.Logbook]:
     """Run the whole vertical search with a DEAP script's own toolbox.
 
@@ -246,6 +300,10 @@ def eaVertical(
         Generations of each round.
     oracle : what can be asked for y; its variables are the arguments of the primitive set, in order
     schedule : groups of columns (from 0) in the order in which they are freed; default: one by one
+    checkpoint : path, optional
+        A file in which the state of the run is kept, every few seconds.
+    resume : bool
+        Go on from that file, if there is one; the result is that of an uninterrupted run.
 
     Returns
     -------
@@ -264,7 +322,12 @@ def eaVertical(
     # The whole run follows the standard random module, as DEAP's users expect of one seed.
     rng = np.random.default_rng(random.getrandbits(64))
     chosen = settings or Settings(restart=False)
-    outcome = search(oracle, regressor, groups, Budget(oracle), rng, chosen, pset=pset)
+    kept = None
+    if checkpoint is not None:
+        identity = {"schedule": groups, "settings": asdict(chosen), "cxpb": cxpb, "mutpb": mutpb, "ngen": ngen}
+        kept = Checkpoint(Path(checkpoint), identity, resume, extra=regressor.state)
+        regressor.checkpoint = kept
+    outcome = search(oracle, regressor, groups, Budget(oracle), rng, chosen, pset=pset, checkpoint=kept)
     answer = []
     for error, tree in outcome.hall:
         individual = type(population[0])(tree)
@@ -292,18 +355,46 @@ class _ToolboxRegressor:
     verbose: bool
     logbook: tools.Logbook
     rounds: int = 0
+    checkpoint: Checkpoint | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps beside the search itself: rounds, logbook, the standard ``random``."""
+        return {"rounds": self.rounds, "logbook": list(self.logbook), "random": random.getstate()}
+
+    def _restore(self) -> None:
+        """Take over the state of a checkpoint, once."""
+        state = self.checkpoint.extra_state if self.checkpoint is not None else {}
+        if not state or self.checkpoint is None:
+            return
+        self.checkpoint.extra_state = {}
+        self.rounds = state["rounds"]
+        self.logbook.extend(state["logbook"])
+        version, numbers, gauss = state["random"]
+        random.setstate((version, tuple(numbers), gauss))
 
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the task's candidates; in the first round, those the user brought that use no controlled variable."""
-        self.rounds += 1
+        self._restore()
         toolbox = _with_terminals(self.toolbox, self.pset, task.columns)
         individuals = [type(self.population[0])(tree) for tree in task.candidates]
         if not individuals:
             held = set(self.pset.arguments) - {self.pset.arguments[column] for column in task.columns}
             individuals = [i for i in self.population if not any(n.value in held for n in i if not n.arity)]
             individuals = individuals or list(self.population)
-        while len(individuals) < len(self.population):
+        resume = None
+        if task.resume is not None:
+            resume = Generation.restored(task.resume, type(self.population[0]), self.pset)
+        while len(individuals) < len(self.population) and resume is None:
             individuals.append(toolbox.mutate(toolbox.clone(random.choice(individuals)))[0])
+        known = 0 if resume is None else len(resume.rows)
+
+        def tell(generation: Generation) -> None:
+            nonlocal known
+            for row in generation.rows[known:]:
+                task.budget.count(row["nevals"])
+            known = len(generation.rows)
+            task.tell(generation.error, generation.state)
+
         found, logbook = eaMasked(
             individuals,
             toolbox,
@@ -315,9 +406,13 @@ class _ToolboxRegressor:
             stats=self.stats,
             halloffame=None,
             verbose=self.verbose,
+            tell=tell,
+            resume=resume,
         )
-        for row in logbook:
-            task.budget.count(row["nevals"])
+        self.rounds += 1
+        for number, row in enumerate(logbook):
+            if number >= known:
+                task.budget.count(row["nevals"])
             self.logbook.record(round=self.rounds, **row)
         return [
             Candidate(tree, np.array([_error(individual)]), np.array([tree.constants]).reshape(1, tree.n_constants))

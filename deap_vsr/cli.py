@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from deap import gp
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
@@ -23,11 +21,6 @@ from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.experiment import sample_trials
 from deap_vsr.control.oracle import EquationOracle, Noise
 from deap_vsr.errors import VsrError
-from deap_vsr.tree import Constant, MaskedTree, Node
-
-if TYPE_CHECKING:
-    from deap_vsr.control.vertical import Progress
-    from deap_vsr.result import Result
 
 BAD_INPUT = 2
 #: Variables shown in a table; problems may have 1,000.
@@ -261,6 +254,9 @@ def _configuration(text: str) -> tuple[int, int, int]:
 def discover_command(
     problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
     method: Annotated[str, typer.Option(help="vsr-gp (variables freed one by one) or gp (all at once).")] = "vsr-gp",
+    expansion: Annotated[
+        str, typer.Option(help="How a round grows the formula: joint (as published); empty: the method's own.")
+    ] = "",
     schedule: Annotated[
         str, typer.Option(help="Order in which variables are freed: numeric, auto, or e.g. x3,x1,x2.")
     ] = "numeric",
@@ -272,24 +268,31 @@ def discover_command(
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
     optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
     operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File in which the state of the run is kept, every few seconds.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for result.json, formula.tex and path.png (needs matplotlib).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the formula behind a problem. Ctrl-C returns the best so far."""
+    """Find the formula behind a problem. Ctrl-C returns the best so far.
+
+    A law with three variables, freed in a given order: vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
+
+    A run that can be killed and gone on with: vsr discover FILE --max-evaluations 9000000 --checkpoint F --resume
+    """
+    if resume and checkpoint is None:
+        raise VsrError("--resume needs --checkpoint, the file to go on from")
     from deap_vsr.methods import discover
+    from deap_vsr.terminal import live_progress, print_result, write_result
 
-    with errors.status("reading the problem and the kernels") as status:
-        news: list[Progress] = []
-        shown = [0.0]
-
-        def tick() -> None:
-            now = time.perf_counter()
-            if news and now - shown[0] > 0.2:
-                shown[0] = now
-                status.update(_progress_line(news[-1]))
-
+    with live_progress(errors) as (progress, tick):
         result = discover(
             problem,
             method,
+            expansion=expansion or None,
             schedule=schedule,
             seed=seed,
             time_limit=time_limit or None,
@@ -299,67 +302,20 @@ def discover_command(
             preset=preset or None,
             optimizer=optimizer or None,
             operators=operators.split(",") if operators else None,
-            progress=news.append,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=progress,
             tick=tick,
         )
+    written = write_result(result, out) if out is not None else []
     if as_json:
         _print_json(result.to_json())
     else:
-        _print_result(result)
+        print_result(result, console)
+        for path in written:
+            console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if result.stopped_by == "interrupted":
         raise typer.Exit(130)
-
-
-def _progress_line(news: Progress) -> str:
-    spent, limits = news.budget.spent, news.budget.limits
-    left = f", {limits['seconds'] - spent['seconds']:.0f} s left" if limits["seconds"] is not None else ""
-    freed = ", ".join(f"x{column + 1}" for column in news.freed)
-    return (
-        f"round {news.round}/{news.n_rounds}, free: {freed}; best error {news.best:.2g}; "
-        f"{spent['evaluations']:.0f} evaluations, {spent['queries']:.0f} queries{left}"
-    )
-
-
-def _print_result(result: Result) -> None:
-    path = Table("free", "held", "reduced form", "largest error", "slots", title="the path of reduced forms")
-    for record in result.rounds:
-        path.add_row(
-            " ".join(f"x{column + 1}" for column in record.freed),
-            " ".join(f"x{column + 1}" for column in record.controlled) or "nothing",
-            escape(_short_numbers(record.tree)),
-            f"{max(record.errors):.2g}" + ("" if record.accepted else " (does not fit)"),
-            str(record.slots),
-        )
-    console.print(path)
-    if result.tree is None:
-        console.print("no formula with finite values was found", highlight=False)
-    else:
-        console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
-        console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
-    if result.verdict is not None:
-        how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
-        console.print(f"recovered: {'yes' if result.verdict.recovered else 'no'}{how}", highlight=False)
-        numbers = ", ".join(f"{name} {value:.3g}" for name, value in result.verdict.metrics.items())
-        console.print(f"on 10,000 fresh points: {numbers}", highlight=False, soft_wrap=True)
-    console.print(
-        f"stopped by: {result.stopped_by}; {result.seconds:.2f} s, {result.evaluations} evaluations, "
-        f"{result.oracle_queries} oracle queries, {result.peak_memory_mb:.1f} MB",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _short_numbers(tree: MaskedTree) -> str:
-    """The formula with constants to 4 digits and slots as C1, C2, ...: for reading."""
-    slots = set(tree.slots)
-    names = iter(range(1, len(slots) + 1))
-
-    def shown(position: int, node: Node) -> Node:
-        if position in slots:
-            return gp.Terminal(f"C{next(names)}", True, node.ret)
-        return Constant(float(f"{node.value:.4g}")) if isinstance(node, Constant) else node
-
-    return MaskedTree([shown(position, node) for position, node in enumerate(tree)]).to_infix()
 
 
 @bench_app.command("engine")

@@ -11,8 +11,8 @@ import numpy as np
 from deap import base, gp
 
 from deap_vsr import variation
-from deap_vsr.algorithms import Individual, eaMasked, selBestDistinct
-from deap_vsr.control.vertical import Candidate, Task
+from deap_vsr.algorithms import Generation, Individual, eaMasked, selBestDistinct
+from deap_vsr.control.contract import Candidate, Task
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.tree import MaskedTree, primitive_set
 
@@ -49,7 +49,11 @@ class GpRegressor:
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the task's candidates; the standard ``random`` is seeded from the task's and restored."""
         state = random.getstate()
-        random.seed(int(task.rng.integers(2**63)))
+        if task.resume is None:
+            random.seed(int(task.rng.integers(2**63)))
+        else:
+            version, numbers, gauss = task.resume["random"]
+            random.setstate((version, tuple(numbers), gauss))
         try:
             return self._regress(task)
         finally:
@@ -75,14 +79,13 @@ class GpRegressor:
             return outcome
 
         toolbox.register("evaluate", evaluate)
-        population = [Individual(tree) for tree in task.candidates]
-        while len(population) < self.population and not task.candidates:
-            population.append(Individual(toolbox.expr()))
-        # Beside the candidates themselves, mutants of them: a pool of one would be no population.
-        while len(population) < self.population:
-            population.append(toolbox.mutate(toolbox.clone(random.choice(population)))[0])
+
+        def tell(generation: Generation) -> None:
+            task.tell(generation.error, lambda: {"random": random.getstate(), **generation.state()})
+
+        resume = Generation.restored(task.resume, Individual) if task.resume is not None else None
         population, _ = eaMasked(
-            population,
+            self._beginners(task, toolbox) if resume is None else [],
             toolbox,
             self.cxpb,
             self.mutpb,
@@ -91,12 +94,23 @@ class GpRegressor:
             n_offspring=self.offspring,
             target=task.target,
             stop=lambda: task.budget.used_up() is not None,
+            tell=tell,
+            resume=resume,
         )
         return [
             Candidate(MaskedTree(individual), outcome.errors, outcome.constants, outcome.evaluations)
             for individual in population
             if np.isfinite((outcome := outcomes[id(individual)]).error)
         ]
+
+    def _beginners(self, task: Task, toolbox: base.Toolbox) -> list[Individual]:
+        """Return the first population: random trees, or the task's candidates and mutants of them."""
+        population = [Individual(tree) for tree in task.candidates]
+        while len(population) < self.population and not task.candidates:
+            population.append(Individual(toolbox.expr()))
+        while len(population) < self.population:  # a pool of one would be no population
+            population.append(toolbox.mutate(toolbox.clone(random.choice(population)))[0])
+        return population
 
     def _toolbox(self, pset: gp.PrimitiveSetTyped, largest: int) -> base.Toolbox:
         toolbox = base.Toolbox()

@@ -7,15 +7,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import deap_vsr
+from deap_vsr.control.checkpoint import Checkpoint
+from deap_vsr.control.contract import Budget
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
-from deap_vsr.control.vertical import Budget, Progress, Schedule, Settings, automatic_order, search
+from deap_vsr.control.vertical import Progress, Schedule, Settings, automatic_order, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.errors import VsrError
 from deap_vsr.gp_regressor import GpRegressor
@@ -40,6 +43,7 @@ def discover(
     problem: str | Equation | Oracle,
     method: str = "vsr-gp",
     *,
+    expansion: str | None = None,
     schedule: str | Sequence[str] = "numeric",
     seed: int = 0,
     time_limit: float | None = None,
@@ -49,6 +53,8 @@ def discover(
     preset: str | None = None,
     optimizer: str | None = None,
     operators: Sequence[str] | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     progress: Callable[[Progress], None] = lambda news: None,
     tick: Callable[[], None] = lambda: None,
 ) -> Result:
@@ -58,13 +64,17 @@ def discover(
     ----------
     problem : name or path of an equation file, Equation, or any oracle
     method : "vsr-gp" or "gp"
+    expansion : "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
     noise : of an equation file's oracle
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
     operators : function set, instead of the problem's own
-    progress, tick : called at the start of each round, and after every few evaluations
+    checkpoint : a file in which the state of the run is kept, every few seconds
+    resume : go on from that file, if there is one
+        The result is that of an uninterrupted run, if the run is bounded by counts.
+    progress, tick : called in each round, and after every few evaluations
 
     Returns
     -------
@@ -73,6 +83,8 @@ def discover(
     """
     if method not in METHODS:
         raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
+    if expansion not in (None, "joint") or (expansion and not method.startswith("vsr")):
+        raise VsrError(f"method {method} has no expansion {expansion!r}" + (": joint" if method != "gp" else ""))
     if preset not in (None, "paper"):
         raise VsrError(f"unknown preset {preset!r}; known is paper")
     equation = (
@@ -91,7 +103,19 @@ def discover(
     memory = _peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
     plan = _schedule(schedule, method, oracle, rng)
-    outcome = search(oracle, regressor, plan, budget, rng, settings, progress)
+    kept = None
+    if checkpoint is not None:
+        identity: dict[str, Any] = {
+            "problem": equation.name if equation is not None else list(oracle.names),
+            "method": method,
+            "seed": seed,
+            "preset": preset,
+            "schedule": plan,
+            "settings": asdict(settings),
+            "regressor": asdict(regressor),
+        }
+        kept = Checkpoint(Path(checkpoint), identity, resume)
+    outcome = search(oracle, regressor, plan, budget, rng, settings, progress, checkpoint=kept)
     seconds = time.perf_counter() - budget.started
     return Result(
         tree=outcome.tree,
@@ -104,7 +128,7 @@ def discover(
         settings={"preset": preset, **asdict(settings), **asdict(regressor)},
         seconds=seconds,
         evaluations=budget.evaluations,
-        oracle_queries=oracle.queries,
+        oracle_queries=int(budget.spent["queries"]),
         peak_memory_mb=_peak_memory() - memory,
         stopped_by=outcome.stopped_by,
         rounds=outcome.rounds,

@@ -182,6 +182,19 @@ def _call_form(operator: Operator, operands: Sequence[tuple[str, int, Node]]) ->
     return operator.name == "neg" or (operator.name == "pow" and last.value in INTEGER_POWERS)
 
 
+def short_numbers(tree: MaskedTree) -> MaskedTree:
+    """Return the tree for reading: constants to 4 digits, slots as C1, C2, ...; node for node the same shape."""
+    slots = set(tree.slots)
+    names = iter(range(1, len(slots) + 1))
+
+    def shown(position: int, node: Node) -> Node:
+        if position in slots:
+            return gp.Terminal(f"C{next(names)}", True, node.ret)
+        return Constant(float(f"{node.value:.4g}")) if isinstance(node, Constant) else node
+
+    return MaskedTree([shown(position, node) for position, node in enumerate(tree)])
+
+
 def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str:
     """Return the formula in LaTeX."""
     meaning = Vocabulary(pset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -81,6 +81,17 @@ class Oracle(Protocol):
         """Answer X of shape (n_points, n_vars) with y of shape (n_points,); NaN and inf are data."""
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """An oracle with a state of its own (a count, a random stream), which a checkpoint keeps."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the state in JSON values."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+
+
 class CallableOracle:
     """An oracle for any Python function or simulator.
 
@@ -146,6 +157,15 @@ class CallableOracle:
     def names(self) -> tuple[str, ...]:
         """Names of the variables."""
         return tuple(v.name for v in self.variables)
+
+    def state(self) -> dict[str, Any]:
+        """Return the points asked so far and the state of the random stream, for a checkpoint."""
+        return {"queries": self.queries, "rng": self._rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`state` returned."""
+        self.queries = state["queries"]
+        self._rng.bit_generator.state = state["rng"]
 
     def evaluate(self, X: Array) -> Array:
         """Return y of shape (n_points,) for X of shape (n_points, n_vars); counts every point."""

@@ -5,141 +5,25 @@ Joint expansion, as published. Horizontal search is the schedule that frees ever
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from deap import gp
 
+from deap_vsr.control.checkpoint import Checkpoint, State, tree_from, tree_state
+from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, sample_trials
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise
 from deap_vsr.control.identify import identified
-from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.oracle import Oracle, Resumable
 from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import VsrError
-from deap_vsr.operators import Array
 from deap_vsr.simplify import structural_hash
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_open
 
 Schedule = tuple[tuple[int, ...], ...]
-
-
-class Budget:
-    """Limits on seconds, evaluations and oracle queries, whichever comes first, and what is spent.
-
-    A part of a budget (:meth:`part`) has limits of its own; what it spends counts for the whole.
-    """
-
-    def __init__(
-        self,
-        oracle: Oracle,
-        seconds: float | None = None,
-        evaluations: int | None = None,
-        queries: int | None = None,
-        whole: Budget | None = None,
-        tick: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.oracle = oracle
-        self.whole = whole
-        self.tick = tick
-        self.started = time.perf_counter()
-        self.evaluations = 0
-        self._first_query = oracle.queries
-        self.limits = {"seconds": seconds, "evaluations": evaluations, "queries": queries}
-
-    @property
-    def spent(self) -> dict[str, float]:
-        """What has been spent of each."""
-        return {
-            "seconds": time.perf_counter() - self.started,
-            "evaluations": self.evaluations,
-            "queries": self.oracle.queries - self._first_query,
-        }
-
-    def count(self, evaluations: int) -> None:
-        """Count evaluations, here and in the whole; whoever wants to show progress is told."""
-        self.evaluations += evaluations
-        self.tick()
-        if self.whole is not None:
-            self.whole.count(evaluations)
-
-    def used_up(self) -> str | None:
-        """Return which limit is reached (seconds, evaluations, queries), or None."""
-        spent = self.spent
-        for name, limit in self.limits.items():
-            if limit is not None and spent[name] >= limit:
-                return name
-        return self.whole.used_up() if self.whole is not None else None
-
-    def part(self, share: float) -> Budget:
-        """Return a budget of `share` of what is left."""
-
-        def left(name: str) -> float | None:
-            limit = self.limits[name]
-            return None if limit is None else share * (limit - self.spent[name])
-
-        evaluations, queries = left("evaluations"), left("queries")
-        return Budget(
-            self.oracle,
-            left("seconds"),
-            None if evaluations is None else int(evaluations),
-            None if queries is None else int(queries),
-            whole=self,
-        )
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A tree, and how it fared in the trials of its task: errors (K,), constants (K, L)."""
-
-    tree: MaskedTree
-    errors: Array
-    constants: Array
-    evaluations: int = 0
-
-    @classmethod
-    def of(cls, outcome: Fit) -> Candidate:
-        """Make one of a fit."""
-        return cls(outcome.tree, outcome.errors, outcome.constants, outcome.evaluations)
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a regressor is asked: grow candidates on one round's data.
-
-    Attributes
-    ----------
-    candidates : masked trees to grow; empty in the first round
-    draw : callable
-        ``draw(rng)`` returns trials; X always has all columns. An experiment draws fresh ones.
-    function_set : names of the operators allowed in new material
-    columns : variables allowed in new material, from 0
-    budget : Budget
-    target : float
-        Normalised error at which the task is solved.
-    rng : numpy Generator
-    effort : "cheap" or "all"
-        Whether only cheap stages are wanted.
-    """
-
-    candidates: Sequence[MaskedTree]
-    draw: Callable[[np.random.Generator], list[Trial]]
-    function_set: tuple[str, ...]
-    columns: tuple[int, ...]
-    n_vars: int
-    budget: Budget
-    target: float
-    rng: np.random.Generator
-    effort: str = "all"
-
-
-class Regressor(Protocol):
-    """GP, MCTS, ...: anything that grows candidates."""
-
-    def regress(self, task: Task) -> list[Candidate]:
-        """Return candidates, best first, the mask of the task's candidates respected."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +53,18 @@ class Round:
     accepted: bool
     queries: int
     seconds: float
+
+    def state(self) -> State:
+        """Return it in JSON values."""
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {"tree": tree_state(self.tree)}
+
+    @classmethod
+    def restored(cls, state: State, pset: gp.PrimitiveSetTyped | None) -> Round:
+        """Return what :meth:`state` wrote."""
+        given: State = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
+        given["constants"] = tuple(map(tuple, state["constants"]))
+        given["tree"] = tree_from(state["tree"], pset)
+        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -202,11 +98,25 @@ class Hall:
 
     def __init__(self, size: int, data: Dataset, pset: gp.PrimitiveSetTyped | None = None) -> None:
         self.size = size
-        self.data, self.check = data.trial(0), data.trial(1)
+        self.all, self.data, self.check = data, data.trial(0), data.trial(1)
         self.pset = pset
         self._vocabulary = Vocabulary(pset)
         self.best: list[tuple[float, MaskedTree]] = []
         self._hashes: dict[str, float] = {}
+
+    def state(self) -> State:
+        """Return it in JSON values."""
+        data = {"X": self.all.columns.T, "y": self.all.y, "offsets": self.all.offsets}
+        return {"data": data, "best": [(error, tree_state(tree)) for error, tree in self.best], "hashes": self._hashes}
+
+    @classmethod
+    def restored(cls, size: int, state: State, pset: gp.PrimitiveSetTyped | None) -> Hall:
+        """Return what :meth:`state` wrote."""
+        X, y, offsets = (np.array(state["data"][key]) for key in ("X", "y", "offsets"))
+        hall = cls(size, Dataset(as_columns(X, 0), y, np.ones(len(y)), offsets), pset)
+        hall.best = [(error, tree_from(tree, pset)) for error, tree in state["best"]]
+        hall._hashes = state["hashes"]
+        return hall
 
     def offer(self, tree: MaskedTree, budget: Budget) -> float:
         """Fit `tree` on the uncontrolled batch and keep it if it is good enough; returns its error."""
@@ -236,6 +146,7 @@ def search(
     settings: Settings | None = None,
     progress: Callable[[Progress], None] = lambda news: None,
     pset: gp.PrimitiveSetTyped | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Outcome:
     """Find a formula for `oracle`, freeing variables group by group.
 
@@ -245,61 +156,212 @@ def search(
         repeat until found or the budget is used up:
             P <- empty
             for each group of the schedule:
-                free it; P <- regressor(P, data of the new split)
-                for each candidate of P: K fresh trials, fit, freeze; offer it to Q
+                free it
+                repeat until one of P fits, or the round's share of the budget is used up:
+                    P <- regressor(P, data of the new split)
+                    for each candidate of P: K fresh trials, fit, freeze
+                offer P to Q
             found if the best of Q holds on fresh uncontrolled data
 
     `pset` says what the nodes of the regressor's trees mean; by default the catalogue and x1, x2, ...
+    With a `checkpoint` the state of the run is kept in a file, from which it can go on.
     """
-    settings = settings or Settings()
-    n_vars = len(oracle.variables)
-    _check_schedule(schedule, n_vars)
-    noise = measure_noise(oracle, rng)
-    everything = tuple(range(n_vars))
-    batch = Dataset.of(sample_trials(oracle, everything, 2, settings.hall_points // 2, rng))
-    hall = Hall(settings.hall_size, batch, pset)
-    rounds: list[Round] = []
+    _check_schedule(schedule, len(oracle.variables))
+    run = _Run(
+        oracle, regressor, tuple(_rounds(schedule)), budget, rng, settings or Settings(), progress, pset, checkpoint
+    )
+    saved = checkpoint.load() if checkpoint is not None else None
+    if saved is None:
+        run.begin()
+    else:
+        run.restore(saved)
     try:
-        stopped_by = _search(oracle, regressor, schedule, budget, rng, settings, progress, noise, hall, rounds)
+        stopped_by = run.go()
     except KeyboardInterrupt:
         stopped_by = "interrupted"
-    return Outcome(hall.best[0][1] if hall.best else None, hall.best, rounds, stopped_by, noise)
+    best = run.hall.best
+    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
 
 
-def _search(
-    oracle: Oracle,
-    regressor: Regressor,
-    schedule: Schedule,
-    budget: Budget,
-    rng: np.random.Generator,
-    settings: Settings,
-    progress: Callable[[Progress], None],
-    noise: float,
-    hall: Hall,
-    rounds: list[Round],
-) -> str:
-    """Run rounds, again and again, until something stops the search; returns what it was."""
-    stopped_by: str | None = None
-    while stopped_by is None:
-        pool: list[MaskedTree] = []
-        before = (budget.evaluations, oracle.queries)
-        for number, (freed, new) in enumerate(_rounds(schedule), start=1):
-            progress(Progress(number, len(schedule), freed, hall.best[0][0] if hall.best else np.inf, budget))
-            share = budget.part(1 / (len(schedule) - number + 1))
-            pool, record = _round(oracle, regressor, pool, freed, new, share, rng, settings, noise, hall.pset)
-            if record is not None:
-                rounds.append(record)
-            for tree in pool:
-                hall.offer(tree, budget)
-                if budget.used_up():
+@dataclass
+class _Run:
+    """One search: what it was given, and its state, which is what a checkpoint holds."""
+
+    oracle: Oracle
+    regressor: Regressor
+    plan: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    budget: Budget
+    rng: np.random.Generator
+    settings: Settings
+    progress: Callable[[Progress], None]
+    pset: gp.PrimitiveSetTyped | None
+    checkpoint: Checkpoint | None
+
+    noise: float = 0.0
+    hall: Hall = field(init=False)
+    rounds: list[Round] = field(default_factory=list)
+    pool: list[MaskedTree] = field(default_factory=list)
+    number: int = 0
+    """Which round of the plan is going on."""
+    share: Budget | None = None
+    """Its part of the budget; None between rounds."""
+    entered: dict[str, float] = field(default_factory=dict)
+    """What had been spent when the round began."""
+    passed: dict[str, float] = field(default_factory=dict)
+    """What had been spent when the pass through the schedule began."""
+    resume: State | None = None
+    """What the regressor goes on from."""
+
+    # --- the state, in and out ---
+
+    def begin(self) -> None:
+        """Measure the noise, and draw the data of the hall."""
+        self.noise = measure_noise(self.oracle, self.rng)
+        everything = range(len(self.oracle.variables))
+        trials = sample_trials(self.oracle, everything, 2, self.settings.hall_points // 2, self.rng)
+        self.hall = Hall(self.settings.hall_size, Dataset.of(trials), self.pset)
+
+    def state(self, regressor: State | None) -> State:
+        """Return the state in JSON values; `regressor` is that of the regressor."""
+        share = self.share
+        return {
+            "rng": self.rng.bit_generator.state,
+            "oracle": self.oracle.state() if isinstance(self.oracle, Resumable) else None,
+            "spent": self.budget.spent,
+            "noise": self.noise,
+            "hall": self.hall.state(),
+            "rounds": [record.state() for record in self.rounds],
+            "pool": [tree_state(tree) for tree in self.pool],
+            "number": self.number,
+            "share": None if share is None else {"limits": share.limits, "spent": share.spent},
+            "entered": self.entered,
+            "passed": self.passed,
+            "regressor": regressor,
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over a state that :meth:`state` returned."""
+        self.rng.bit_generator.state = state["rng"]
+        if isinstance(self.oracle, Resumable):
+            self.oracle.restore(state["oracle"])
+        self.budget.resume(state["spent"])
+        self.noise = state["noise"]
+        self.hall = Hall.restored(self.settings.hall_size, state["hall"], self.pset)
+        self.rounds = [Round.restored(record, self.pset) for record in state["rounds"]]
+        self.pool = [tree_from(tree, self.pset) for tree in state["pool"]]
+        self.number = state["number"]
+        if state["share"] is not None:
+            self.share = Budget(self.oracle, **state["share"]["limits"], whole=self.budget)
+            self.share.resume(state["share"]["spent"])
+        self.entered, self.passed = state["entered"], state["passed"]
+        self.resume = state["regressor"]
+
+    # --- the search ---
+
+    def go(self) -> str:
+        """Run rounds, again and again, until something stops the search; returns what it was."""
+        while True:
+            if self.share is None:
+                self._enter()
+            self._round()
+            self.share = None
+            for tree in self.pool:
+                self.hall.offer(tree, self.budget)
+                if self.budget.used_up():
                     break
-            stopped_by = "found" if _found(oracle, hall, rng, settings, noise, budget) else budget.used_up()
-            if stopped_by is not None or not pool:
+            stopped_by = "found" if self._found() else self.budget.used_up()
+            if stopped_by is not None:
+                return stopped_by
+            self.number += 1
+            if self.number == len(self.plan) or not self.pool:
+                spent = self.budget.spent
+                idle = all(spent[name] == self.passed[name] for name in ("evaluations", "queries"))
+                if idle or not self.settings.restart:  # another pass would be as idle, and so for ever
+                    return "exhausted"
+                self.number, self.pool = 0, []
+
+    def _enter(self) -> None:
+        """Begin a round: it gets its share of what is left."""
+        self.entered = self.budget.spent
+        if self.number == 0:
+            self.passed = self.entered
+        self.share = self.budget.part(1 / (len(self.plan) - self.number))
+
+    def _round(self) -> None:
+        """Let the regressor grow the pool on the new split until something fits, then freeze it; best first."""
+        oracle, settings, share = self.oracle, self.settings, self.share
+        assert share is not None
+        freed, new = self.plan[self.number]
+
+        def draw(generator: np.random.Generator) -> list[Trial]:
+            return sample_trials(oracle, freed, settings.search_trials, settings.n_points, generator)
+
+        while True:
+            before = share.evaluations
+            self._tell(self.hall.best[0][0] if self.hall.best else np.inf, lambda: None)
+            # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be
+            # needed.
+            columns = new if any(tree.slots and not all(tree.mask) for tree in self.pool) else freed
+            task = Task(
+                self.pool,
+                draw,
+                oracle.function_set,
+                columns,
+                len(oracle.variables),
+                share,
+                settings.rule.error,
+                self.rng,
+                tell=self._tell,
+                resume=self.resume,
+            )
+            self.resume = None
+            candidates = self.regressor.regress(task)[: settings.pool_size]
+            if not candidates:
+                self.pool = []
+                return
+            data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, self.rng))
+            outcomes = _experiment(candidates, data, oracle, share, settings, self.noise, self.pset)
+            self.pool = [freeze(outcome, data, settings.rule, self.noise) for outcome in outcomes]
+            accepted = [fits(outcome, data, settings.rule, self.noise) for outcome in outcomes]
+            # What fits the trials of the search and not those of the experiment was no answer: go on from there.
+            if accepted[0] or share.used_up() or not settings.restart or share.evaluations == before:
                 break
-        idle = before == (budget.evaluations, oracle.queries)  # another pass would be as idle, and so for ever
-        if stopped_by is None and (idle or not settings.restart):
-            stopped_by = "exhausted"
-    return stopped_by
+        self._record(freed, outcomes[0], accepted[0])
+        if any(accepted):
+            self.pool = [tree for tree, good in zip(self.pool, accepted, strict=True) if good]
+
+    def _tell(self, error: float, regressor: Callable[[], State | None]) -> None:
+        """Show progress, and write a checkpoint if it is time."""
+        self.progress(Progress(self.number + 1, len(self.plan), self.plan[self.number][0], error, self.budget))
+        if self.checkpoint is not None:
+            self.checkpoint.save(lambda: self.state(regressor()))
+
+    def _record(self, freed: tuple[int, ...], best: Fit, accepted: bool) -> None:
+        spent = self.budget.spent
+        record = Round(
+            freed,
+            tuple(column for column in range(len(self.oracle.variables)) if column not in freed),
+            self.pool[0],
+            tuple(best.errors.tolist()),
+            tuple(map(tuple, best.constants.tolist())),
+            len(self.pool[0].slots),
+            accepted,
+            int(spent["queries"] - self.entered["queries"]),
+            spent["seconds"] - self.entered["seconds"],
+        )
+        self.rounds.append(record)
+
+    def _found(self) -> bool:
+        """Whether the best of the hall holds, constants as they are, on fresh uncontrolled data."""
+        hall, settings = self.hall, self.settings
+        if not hall.best or (self.noise == 0 and hall.best[0][0] > settings.rule.error):
+            return False
+        everything = range(len(self.oracle.variables))
+        data = Dataset.of(sample_trials(self.oracle, everything, 1, settings.hall_points, self.rng))
+        outcome = fit(_fixed(hall.best[0][1]), data, pset=hall.pset)
+        self.budget.count(outcome.evaluations)
+        rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
+        return fits(outcome, data, rule, self.noise)
 
 
 def _check_schedule(schedule: Schedule, n_vars: int) -> None:
@@ -314,58 +376,6 @@ def _rounds(schedule: Schedule) -> Iterator[tuple[tuple[int, ...], tuple[int, ..
     for group in schedule:
         freed += tuple(group)
         yield freed, tuple(group)
-
-
-def _round(
-    oracle: Oracle,
-    regressor: Regressor,
-    pool: list[MaskedTree],
-    freed: tuple[int, ...],
-    new: tuple[int, ...],
-    budget: Budget,
-    rng: np.random.Generator,
-    settings: Settings,
-    noise: float,
-    pset: gp.PrimitiveSetTyped | None,
-) -> tuple[list[MaskedTree], Round | None]:
-    """Let the regressor grow the pool on the new split, then freeze what fits; best first."""
-    queries, started = oracle.queries, time.perf_counter()
-
-    def draw(generator: np.random.Generator) -> list[Trial]:
-        return sample_trials(oracle, freed, settings.search_trials, settings.n_points, generator)
-
-    # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be needed.
-    columns = new if any(tree.slots and not all(tree.mask) for tree in pool) else freed
-    while True:
-        spent = budget.evaluations
-        task = Task(pool, draw, oracle.function_set, columns, len(oracle.variables), budget, settings.rule.error, rng)
-        candidates = regressor.regress(task)[: settings.pool_size]
-        if not candidates:
-            return [], None
-        data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, rng))
-        outcomes = _experiment(candidates, data, oracle, budget, settings, noise, pset)
-        frozen = [freeze(outcome, data, settings.rule, noise) for outcome in outcomes]
-        # What fits the trials of the search and not those of the experiment was no answer: go on from there.
-        done = fits(outcomes[0], data, settings.rule, noise) or budget.used_up() or not settings.restart
-        if done or budget.evaluations == spent:
-            break
-        pool = frozen
-    best = outcomes[0]
-    record = Round(
-        freed,
-        tuple(column for column in range(len(oracle.variables)) if column not in freed),
-        frozen[0],
-        tuple(best.errors.tolist()),
-        tuple(map(tuple, best.constants.tolist())),
-        len(frozen[0].slots),
-        fits(best, data, settings.rule, noise),
-        oracle.queries - queries,
-        time.perf_counter() - started,
-    )
-    accepted = [
-        tree for tree, outcome in zip(frozen, outcomes, strict=True) if fits(outcome, data, settings.rule, noise)
-    ]
-    return accepted or frozen, record
 
 
 def _experiment(
@@ -389,21 +399,6 @@ def _experiment(
         if budget.used_up():
             break
     return sorted(outcomes, key=lambda outcome: (max(outcome.error, settings.rule.error), len(outcome.tree)))
-
-
-def _found(
-    oracle: Oracle, hall: Hall, rng: np.random.Generator, settings: Settings, noise: float, budget: Budget
-) -> bool:
-    """Whether the best of the hall holds, constants as they are, on fresh uncontrolled data."""
-    if not hall.best:
-        return False
-    if noise == 0 and hall.best[0][0] > settings.rule.error:
-        return False
-    data = Dataset.of(sample_trials(oracle, range(len(oracle.variables)), 1, settings.hall_points, rng))
-    outcome = fit(_fixed(hall.best[0][1]), data, pset=hall.pset)
-    budget.count(outcome.evaluations)
-    rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
-    return fits(outcome, data, rule, noise)
 
 
 def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | None) -> float:

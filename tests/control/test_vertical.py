@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, VsrError
+from deap_vsr.control.contract import Budget, Candidate
 from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.identify import identified
-from deap_vsr.control.vertical import Budget, Candidate, Hall, Settings, automatic_order, search
+from deap_vsr.control.vertical import Hall, Settings, automatic_order, search
 from deap_vsr.engine import Dataset, fit
 
 DOMAINS = [(0.5, 3.0)] * 3

@@ -8,7 +8,7 @@ from deap import base, gp, tools
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
 from deap_vsr.algorithms import Individual, assignFit, eaMasked, evaluateFit, form, selBestDistinct
-from deap_vsr.control.vertical import Budget, Task
+from deap_vsr.control.contract import Budget, Task
 from deap_vsr.engine import fit
 from deap_vsr.gp_regressor import GpRegressor, round_set
 

@@ -1,0 +1,125 @@
+"""Pictures of a result; needs matplotlib (``pip install deap-vsr[plot]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from deap_vsr.control.vertical import Round
+from deap_vsr.errors import VsrError
+from deap_vsr.notation import short_numbers
+from deap_vsr.result import Result
+from deap_vsr.tree import MaskedTree, is_mutable, is_open
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FROZEN, SLOT, OPEN = "#9fb8d0", "#f2a33a", "#ffffff"
+#: Characters of a formula above its tree.
+MAX_FORMULA = 80
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
+
+
+def have_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    return find_spec("matplotlib") is not None
+
+
+def _figure(width: float, height: float) -> Figure:
+    if not have_matplotlib():
+        raise VsrError("pictures need matplotlib: pip install matplotlib, or deap-vsr[plot]")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot_path(result: Result) -> Figure:
+    """Draw the path of reduced forms: one tree for each round, frozen nodes and slots coloured.
+
+    Of a search that went through its schedule more than once, the last pass is drawn.
+    """
+    rounds = last_pass(result.rounds)
+    trees = [short_numbers(record.tree) for record in rounds]
+    leaves = [sum(node.arity == 0 for node in tree) for tree in trees]
+    heights = [tree.height + 1.6 for tree in trees]
+    figure = _figure(max(6.0, 0.52 * max(leaves, default=1) + 1), max(2.0, 0.62 * sum(heights) + 0.8))
+    if not rounds:
+        figure.suptitle("no round was finished")
+        return figure
+    axes = figure.subplots(len(rounds), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
+    for axis, record, tree in zip(axes, rounds, trees, strict=True):
+        _draw_tree(axis, tree, record.tree)
+        held = " ".join(f"x{column + 1}" for column in record.controlled) or "nothing"
+        free = " ".join(f"x{column + 1}" for column in record.freed)
+        fit = "" if record.accepted else "; does not fit"
+        formula = tree.to_infix()
+        formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
+        axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
+    figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
+    return figure
+
+
+def last_pass(rounds: Sequence[Round]) -> list[Round]:
+    """Return the rounds of the last pass through the schedule."""
+    start = 0
+    for i in range(1, len(rounds)):
+        if len(rounds[i].freed) <= len(rounds[i - 1].freed):
+            start = i
+    return list(rounds[start:])
+
+
+def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
+    """Draw a tree: `shown` has the labels, `tree` (of the same shape) the mask."""
+    places = _layout(shown)
+    for position, parent in _edges(shown):
+        (x0, y0), (x1, y1) = places[parent], places[position]
+        axis.plot([x0, x1], [y0, y1], color="#777777", linewidth=1, zorder=1)
+    for (x, y), node, masked in zip(places, shown, tree, strict=True):
+        colour = FROZEN if not is_mutable(masked) else SLOT if is_open(masked) else OPEN
+        label = _SIGNS.get(node.name, node.name) if node.arity else _leaf_text(node.value)
+        axis.text(
+            x, y, label, ha="center", va="center", fontsize=9, zorder=2,
+            bbox={"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": "#444444", "linewidth": 0.8},
+        )  # fmt: skip
+    axis.set_xlim(-0.7, max(x for x, _ in places) + 0.7)
+    axis.set_ylim(min(y for _, y in places) - 0.5, 0.5)
+    axis.set_axis_off()
+
+
+def _leaf_text(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _edges(tree: MaskedTree) -> list[tuple[int, int]]:
+    """Return (position, position of its parent) for every node but the root."""
+    edges = []
+    waiting: list[list[int]] = []  # [position, operands still to come]
+    for position, node in enumerate(tree):
+        if waiting:
+            edges.append((position, waiting[-1][0]))
+            waiting[-1][1] -= 1
+        waiting.append([position, node.arity])
+        while waiting and waiting[-1][1] == 0:
+            waiting.pop()
+    return edges
+
+
+def _layout(tree: MaskedTree) -> list[tuple[float, float]]:
+    """Return (x, y) of every node: leaves side by side, parents above the middle of their operands."""
+    parents = dict(_edges(tree))
+    depth = [0] * len(tree)
+    for position, parent in parents.items():
+        depth[position] = depth[parent] + 1
+    x = [0.0] * len(tree)
+    below: list[list[float]] = [[] for _ in tree]
+    leaves = [position for position, node in enumerate(tree) if not node.arity]
+    for place, position in enumerate(leaves):
+        x[position] = float(place)
+    for position in range(len(tree) - 1, -1, -1):
+        if tree[position].arity:
+            x[position] = sum(below[position]) / len(below[position])
+        if position:
+            below[parents[position]].append(x[position])
+    return [(x[position], -float(depth[position])) for position in range(len(tree))]

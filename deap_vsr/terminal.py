@@ -1,0 +1,105 @@
+"""What a run shows: live progress, the result as text, and the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from deap_vsr.control.vertical import Progress
+from deap_vsr.errors import VsrError
+from deap_vsr.notation import short_numbers
+from deap_vsr.result import Result
+
+#: Variables named in a line; problems may have 1,000.
+MAX_NAMED = 8
+
+
+@contextmanager
+def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None], Callable[[], None]]]:
+    """Show a line that follows a run; yields what `discover` takes as `progress` and `tick`."""
+    with console.status("reading the problem and the kernels") as status:
+        news: list[Progress] = []
+        shown = [0.0]
+
+        def progress(now: Progress) -> None:
+            news[:] = [now]
+
+        def tick() -> None:
+            now = time.perf_counter()
+            if news and now - shown[0] > 0.2:
+                shown[0] = now
+                status.update(progress_line(news[0]))
+
+        yield progress, tick
+
+
+def progress_line(news: Progress) -> str:
+    """Return one line on where a run is."""
+    spent, limits = news.budget.spent, news.budget.limits
+    left = f", {limits['seconds'] - spent['seconds']:.0f} s left" if limits["seconds"] is not None else ""
+    return (
+        f"round {news.round}/{news.n_rounds}, free: {_names(news.freed)}; best error {news.best:.2g}; "
+        f"{spent['evaluations']:.0f} evaluations, {spent['queries']:.0f} queries{left}"
+    )
+
+
+def _names(columns: tuple[int, ...]) -> str:
+    names = [f"x{column + 1}" for column in columns]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return " ".join(names[-MAX_NAMED:]) + more
+
+
+def print_result(result: Result, console: Console) -> None:
+    """Print the path of reduced forms, the formula, how good it is and what it cost."""
+    path = Table("free", "held", "reduced form", "largest error", "slots", title="the path of reduced forms")
+    for record in result.rounds:
+        path.add_row(
+            _names(record.freed),
+            _names(record.controlled) or "nothing",
+            escape(short_numbers(record.tree).to_infix()),
+            f"{max(record.errors):.2g}" + ("" if record.accepted else " (does not fit)"),
+            str(record.slots),
+        )
+    console.print(path)
+    if result.tree is None:
+        console.print("no formula with finite values was found", highlight=False)
+    else:
+        console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
+        console.print(f"sympy: {escape(result.sympy)}", highlight=False, soft_wrap=True)
+        console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
+    if result.verdict is not None:
+        how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
+        console.print(f"recovered: {'yes' if result.verdict.recovered else 'no'}{how}", highlight=False)
+        numbers = ", ".join(f"{name} {value:.3g}" for name, value in result.verdict.metrics.items())
+        console.print(f"on 10,000 fresh points: {numbers}", highlight=False, soft_wrap=True)
+    console.print(
+        f"stopped by: {result.stopped_by}; {result.seconds:.2f} s, {result.evaluations} evaluations, "
+        f"{result.oracle_queries} oracle queries, {result.peak_memory_mb:.1f} MB",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def write_result(result: Result, folder: Path) -> list[Path]:
+    """Write result.json, formula.tex and, where matplotlib is there, path.png; returns the paths."""
+    texts = {"result.json": json.dumps(result.to_json(), indent=1) + "\n", "formula.tex": result.latex + "\n"}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        written = [folder / name for name in texts]
+        from deap_vsr.plot import have_matplotlib, plot_path
+
+        if have_matplotlib():
+            plot_path(result).savefig(folder / "path.png", dpi=120)
+            written.append(folder / "path.png")
+    except OSError as error:
+        raise VsrError(f"{folder}: cannot write: {error.strerror}") from None
+    return written
