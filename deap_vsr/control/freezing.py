@@ -45,16 +45,16 @@ def fits(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> b
     """Whether the candidate fits every trial; with noise, whether its residuals are no more than that."""
     if not np.isfinite(outcome.errors).all():
         return False
-    squares = outcome.errors * _squares(data)  # of the residuals, per trial
+    residuals = outcome.errors * squares(data)  # squared, per trial
     sizes = np.diff(data.offsets)
     if noise > 0:
         freedom = np.maximum(sizes - outcome.ranks, 1)
         level = rule.significance / len(sizes)
-        return bool((squares / noise**2 <= chdtri(freedom, level)).all())
-    return bool((squares / sizes <= rule.error).all() if rule.raw else (outcome.errors <= rule.error).all())
+        return bool((residuals / noise**2 <= chdtri(freedom, level)).all())
+    return bool((residuals / sizes <= rule.error).all() if rule.raw else (outcome.errors <= rule.error).all())
 
 
-def _squares(data: Dataset) -> Array:
+def squares(data: Dataset) -> Array:
     """Return what errors are normalised by, per trial: the weighted squares of y about its mean."""
     from deap_vsr.engine.trials import spread
 

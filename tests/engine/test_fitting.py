@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from deap import gp
 from problems import points, tree, trial
+from strategies import MODERATE_NUMBERS, random_tree
 
 from deap_vsr import ExpressionError, MaskedTree, Trial
 from deap_vsr.engine import Dataset, FitCache, evaluate, fit, fit_many
@@ -476,3 +477,59 @@ def test_a_time_limit_follows_the_same_branch_from_trial_to_trial():
     with_limit, without = (fit(tree("C*sin(C*x1) + C"), trials, time_limit=limit) for limit in (30, None))
     assert (np.sign(with_limit.constants) == np.sign(with_limit.constants[0])).all()
     assert with_limit.evaluations < 4 * without.evaluations
+
+
+# --- the error that is reported is that of the formula that comes out ----------------------
+
+
+def nmse_by_numpy(formula, X, y):
+    """Return the NMSE of a formula, constants as they are; inf where it is not finite."""
+    with np.errstate(all="ignore"):
+        error = np.sum(((y - formula.evaluate(X)) / np.sqrt(np.sum((y - y.mean()) ** 2))) ** 2)
+    return float(error) if np.isfinite(error) else np.inf
+
+
+@pytest.mark.parametrize("n_starts", [0, 1, 4])
+@pytest.mark.parametrize("max_iterations", [5, 60])
+def test_a_formula_that_drowns_y_in_a_large_term_is_not_called_exact(n_starts, max_iterations):
+    X = np.random.default_rng(0).uniform(0, 3, (40, 1))
+    y = np.sin(3 * X[:, 0]) + X[:, 0]
+    drowning = tree("(C + C*C)*(x1 + C - (C*C + x1*C))")
+    drowning = drowning.with_constants([-6.9e29, -1.417e15, 6.24e15, 0.0, -0.0, 2.7e29, 1.0])
+    found = fit(drowning, [Trial(X, y)], n_starts=n_starts, max_iterations=max_iterations)
+    true = nmse_by_numpy(found.trees[0], X, y)
+    assert true > 0.1, "a straight line is all that it can be"
+    assert found.errors[0] >= true / 2
+    assert found.stopped[0] != "exact"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_of_a_fit_is_that_of_its_formula_evaluated_by_numpy(seed):
+    rng = random.Random(seed)
+    X = points(30, 3, seed, 0.3, 3.0)
+    y = (np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2], X[:, 0] / X[:, 1], np.exp(X[:, 2]))[seed]
+    trials = [Trial(X, y), Trial(X * 1.1, y)]
+    compared = 0
+    for i in range(200):
+        found = fit(random_tree(rng, numbers=MODERATE_NUMBERS), trials, n_starts=i % 3, max_iterations=8)
+        for error, formula, trial_ in zip(found.errors, found.trees, trials, strict=True):
+            if np.isfinite(error):
+                np.testing.assert_allclose(error, nmse_by_numpy(formula, trial_.X, trial_.y), rtol=1e-6, atol=1e-25)
+                compared += 1
+    assert compared > 200
+
+
+@pytest.mark.parametrize("numbers", [None, MODERATE_NUMBERS], ids=["any literals", "any starts"])
+def test_no_fit_is_reported_better_than_its_formula_whatever_its_constants(numbers):
+    rng = random.Random(5)
+    X = points(30, 3, 1, 0.3, 3.0)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    compared = 0
+    for i in range(300):
+        candidate = random_tree(rng, numbers=numbers)
+        starts = [[rng.choice((-1, 1)) * 10 ** rng.uniform(-30, 30) for _ in candidate.constants]]
+        found = fit(candidate, [Trial(X, y)], starts=starts, n_starts=i % 2, max_iterations=8)
+        if np.isfinite(found.errors[0]):
+            assert found.errors[0] >= nmse_by_numpy(found.trees[0], X, y) / 2 - 1e-25, candidate.to_infix()
+            compared += 1
+    assert compared > 100

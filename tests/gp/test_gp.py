@@ -1,16 +1,22 @@
+import copy
+import os
+import pickle
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from deap import base, gp, tools
+from strategies import keys
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
 from deap_vsr.algorithms import Individual, assignFit, eaMasked, evaluateFit, form, selBestDistinct
 from deap_vsr.control.contract import Budget, Task
 from deap_vsr.engine import fit
 from deap_vsr.gp_regressor import GpRegressor, round_set
+from deap_vsr.tree import Constant
 
 OPERATORS = ("add", "sub", "mul", "sin", "const")
 X = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
@@ -68,26 +74,71 @@ def test_a_round_ends_with_its_budget():
 
 
 SAME = """
-import numpy as np, sys
+import sys
 sys.path.insert(0, {folder!r})
-from test_gp import task, GpRegressor
-found = GpRegressor(generations=6).regress(task(lambda X: X[:, 0] * X[:, 1] + np.sin(X[:, 0]), evaluations=10**9))
-print([(c.tree.to_infix(), c.errors.tolist()) for c in found])
+from test_own_toolbox import oracle, run, tools, toolbox_of, vsr
+found = vsr.discover(oracle(), "gp", max_evaluations=3000)
+print(found.expression, found.rounds[0].errors)
+stats = tools.Statistics(lambda individual: individual.fitness.values[0])
+stats.register("values", list)
+hall, logbook = run(toolbox_of(), seed=4, ngen=3, stats=stats)
+print([sorted(row.items()) for row in logbook])
+print([(str(individual), individual.fitness.values) for individual in hall])
 """
 
 
-def test_the_same_seed_gives_the_same_result_whatever_the_hash_seed():
-    from pathlib import Path
-
+def test_the_same_seed_gives_the_same_result_and_logbook_whatever_the_hash_seed():
     program = SAME.format(folder=str(Path(__file__).parent))
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1", "2", "17", "4294967295")
     }
     assert len(outputs) == 1
-    assert outputs.pop().count("x1") > 5
+    found, logbook, hall = outputs.pop().splitlines()
+    assert "x1" in found
+    assert logbook.count("('gen', ") > 8
+    assert hall.count("a") > 5
+
+
+def test_the_oracle_is_asked_once_for_each_generation_however_many_candidates_and_fits_there_are():
+    asked = task(lambda X: np.exp(np.sin(7 * X[:, 0]) * X[:, 1]), evaluations=10**9)
+    GpRegressor(population=20, offspring=40, generations=4).regress(asked)
+    assert asked.budget.oracle.queries == 5 * 30
+    assert asked.budget.evaluations > 1000
+
+
+def test_a_copy_of_an_individual_has_its_nodes_mask_and_fitness_and_shares_nothing_that_changes():
+    tree = MaskedTree.from_infix("0.123456789*x1 + C*sin(x2)").with_mask([0, 0, 0, 0, 1, 1, 0, 0])
+    original = Individual(tree)
+    original.fitness.values = (0.25,)
+    clone = copy.deepcopy(original)
+    assert type(clone) is Individual
+    assert keys(clone) == keys(original)
+    assert clone.fitness.values == (0.25,)
+    clone[4:8] = [Constant(7.0)]
+    clone.fitness.values = (9.0,)
+    assert keys(original) == keys(tree)
+    assert original.fitness.values == (0.25,)
+    unrated = copy.deepcopy(Individual(tree))
+    assert not unrated.fitness.valid
+    assert keys(pickle.loads(pickle.dumps(original))) == keys(tree)
+
+
+def test_the_fitness_of_a_candidate_is_measured_by_the_spread_of_y():
+    # The same candidate at two settings of a controlled variable that only scales y: no lottery.
+    values = []
+    for scale in (1e-3, 1.0, 1e3):
+        individual = Individual(MaskedTree.from_infix("C*x1 + C"))
+        assignFit(individual, fit(individual, [Trial(X, scale * np.sin(3 * X[:, 0]))]))
+        values.append(individual.fitness.values[0])
+    assert 0.1 < values[0] < 1.0
+    assert values == pytest.approx([values[0]] * 3, rel=1e-6)
 
 
 # --- the loop -----------------------------------------------------------------------------

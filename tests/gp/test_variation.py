@@ -3,12 +3,14 @@ import operator
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from deap import gp
-from strategies import frozen, masked_at_random
+from strategies import frozen, keys, masked_at_random
 
-from deap_vsr import primitive_set, variation
-from deap_vsr.tree import Constant, MaskedTree, is_mutable
+from deap_vsr import Trial, primitive_set, variation
+from deap_vsr.engine import fit
+from deap_vsr.tree import Constant, MaskedTree, is_mutable, is_open, variable
 
 NAMES = ["add", "sub", "mul", "div", "sin", "cos", "n2", "const"]
 PLAIN = primitive_set(NAMES, 3)
@@ -38,6 +40,7 @@ def operators(pset):
         "cxOnePointLeafBiased": (2, functools.partial(variation.cxOnePointLeafBiased, termpb=0.5)),
         "mutUniform": (1, functools.partial(variation.mutUniform, expr=expr, pset=pset)),
         "mutGrow": (1, functools.partial(variation.mutGrow, expr=expr, pset=pset)),
+        "mutTerm": (1, functools.partial(variation.mutTerm, expr=expr, pset=pset)),
         "mutNodeReplacement": (1, functools.partial(variation.mutNodeReplacement, pset=pset)),
         "mutInsert": (1, functools.partial(variation.mutInsert, pset=pset)),
         "mutShrink": (1, variation.mutShrink),
@@ -124,6 +127,71 @@ def test_growing_keeps_what_is_there():
         assert any(isinstance(node, Constant) and node.value == 1.0 for node in grown)
 
 
+def own_names():
+    """A set whose addition and multiplication have names of the user's own, and an ephemeral constant."""
+    pset = gp.PrimitiveSet("own names", 1)
+    pset.addPrimitive(operator.add, 2, name="plus")
+    pset.addPrimitive(operator.mul, 2, name="times")
+    pset.addPrimitive(operator.sub, 2, name="add")  # a trap: it is the function that counts
+    pset.addEphemeralConstant("own_names_constant", functools.partial(random.uniform, -1, 1))
+    return pset
+
+
+@pytest.mark.parametrize(
+    ("pset", "names", "leaf"), [(PLAIN, ["add", "mul"], "x1"), (own_names(), ["plus", "times"], "ARG0")]
+)
+def test_a_term_is_added_with_a_scale_of_its_own(pset, names, leaf):
+    random.seed(1)
+    expr = functools.partial(gp.genFull, min_=1, max_=1)
+    wrapped = 0
+    for _ in range(100):
+        open_tree = MaskedTree([pset.mapping["add"], pset.mapping[leaf], Constant(0.5)])
+        tree = open_tree.with_mask([0, 0, 1])
+        (grown,) = variation.mutTerm(tree, expr, pset)
+        grown.checked()
+        assert grown is tree
+        # g is the slot, and becomes g + C*t.
+        assert [node.name for node in grown[:3]] == ["add", leaf, names[0]]
+        assert grown[3] == Constant(0.5)
+        assert grown[4].name == names[1]
+        assert is_open(grown[5])
+        assert grown[6].arity, "the term comes from expr"
+        assert grown.mask[2:] == [1] * (len(grown) - 2)
+        (anywhere,) = variation.mutTerm(MaskedTree(open_tree), expr, pset)
+        wrapped += anywhere[0].name == names[0] and list(anywhere[1:4]) == list(open_tree)
+    assert wrapped > 10, "a whole tree may be g"
+
+
+def test_a_term_that_is_not_wanted_leaves_the_fit_as_it_was():
+    X = np.random.default_rng(0).uniform(0.5, 3, (30, 3))
+    data = [Trial(X, 2 * X[:, 0] + np.sin(X[:, 1]))]
+    random.seed(3)
+    expr = functools.partial(gp.genHalfAndHalf, min_=0, max_=1)
+    before = fit(MaskedTree.from_infix("C*x1"), data).errors[0]
+    for _ in range(50):
+        (grown,) = variation.mutTerm(MaskedTree.from_infix("C*x1 + 0").with_mask([0, 0, 0, 0, 1]), expr, PLAIN)
+        assert fit(grown, data, n_starts=0).errors[0] <= before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("missing", ["add", "mul", "const"])
+def test_a_set_without_addition_multiplication_or_constants_is_left_to_growing(missing):
+    names = [name for name in ("add", "mul", "sin", "const") if name != missing]
+    pset = primitive_set(names, 2)
+    expr = functools.partial(gp.genFull, min_=0, max_=1)
+    random.seed(1)
+    above = set()
+    for _ in range(100):
+        tree = MaskedTree.from_infix("sin(0.5)").with_mask([0, 1])
+        (grown,) = variation.mutTerm(tree, expr, pset)
+        grown.checked()
+        assert grown is tree
+        assert grown.mask == [0] + [1] * (len(grown) - 1)
+        assert {node.name for node in grown if node.arity} <= set(names)
+        assert sum(not node.arity and node.value == 0.5 for node in grown) == 1, "what is there is kept"
+        above.add(grown[1].name)
+    assert above == set(names) - {"const"}, "any operator of the set may be put above it"
+
+
 def test_constants_are_drawn_anew_one_or_all():
     random.seed(2)
     tree = MaskedTree.from_infix("C*x1 + C*x2 + C")
@@ -147,6 +215,49 @@ def test_a_limit_hands_out_copies_never_the_same_object_twice():
         assert children[0] is not children[1]
         assert all(child is not parent for child in children for parent in parents)
         assert all(len(child) <= 5 for child in children)
+
+
+def test_a_child_beyond_the_limit_is_what_it_was_before():
+    parents = [MaskedTree.from_infix(text) for text in ("x1*2 + sin(C)", "x2 + C")]
+    parents[0] = parents[0].with_mask([0, 0, 0, 0, 1, 1])
+    before = [keys(parent) for parent in parents]
+    large = gp.genFull(PLAIN, 4, 4)
+
+    def enlarge(first, second, n):
+        first[first.searchSubtree(4)] = large
+        second[second.searchSubtree(1)] = large if n == 2 else [variable(3)]
+        return first, second
+
+    limited = variation.staticLimit(len, 8)(enlarge)
+    for n in (1, 2):
+        given = [MaskedTree(parent) for parent in parents]
+        children = limited(*given, n=n)
+        assert [child is parent for child, parent in zip(children, given, strict=True)] == [True, True]
+        assert keys(children[0]) == before[0]
+        assert keys(children[1]) == before[1] if n == 2 else children[1].to_infix() == "x3 + 1"
+        assert children[0] is not children[1]
+
+
+def test_under_a_limit_a_child_is_that_of_the_operator_or_what_it_was_before():
+    limit = variation.staticLimit(len, 8)
+    random.seed(6)
+    rng = random.Random(6)
+    refused = 0
+    for _ in range(300):
+        for name, (arity, apply) in operators(PLAIN).items():
+            parents = [individual(PLAIN, rng) for _ in range(arity)]
+            if any(len(parent) > 8 for parent in parents):
+                continue
+            before = [keys(parent) for parent in parents]
+            state = random.getstate()
+            wanted = [keys(child) for child in apply(*(MaskedTree(parent) for parent in parents))]
+            random.setstate(state)
+            children = limit(apply)(*parents)
+            assert len({id(child) for child in children}) == arity
+            for child, was, would_be in zip(children, before, wanted, strict=True):
+                refused += len(would_be) > 8
+                assert keys(child) == (was if len(would_be) > 8 else would_be), name
+    assert refused > 100
 
 
 def test_the_same_seed_gives_the_same_children():

@@ -7,6 +7,7 @@ from deap_vsr.expand import expand
 from deap_vsr.tree import MaskedTree
 
 OPERATORS = ("add", "sub", "mul", "div", "inv", "neg", "n2", "n3", "sin", "exp", "const")
+WITH_COS = (*OPERATORS, "cos")
 X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 3))
 
 
@@ -58,3 +59,57 @@ def test_what_cannot_be_had_is_none():
     assert expand(MaskedTree.from_infix("exp(1000)*x1"), OPERATORS) is None
     sums = "*".join(f"(C + x{i} + C*sin(x{i}) + C*exp(x{i}))" for i in (1, 2, 3, 1))
     assert expand(MaskedTree.from_infix(sums), OPERATORS) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sin(x1 + C)", "C*cos(x1) + C*sin(x1)"),
+        ("cos(x1 + C)", "C*cos(x1) + C*sin(x1)"),
+        ("C*sin(x1 - C)", "C*cos(x1) + C*sin(x1)"),
+        ("sin(2*x1*x2 + C)", "C*cos(2*x1*x2) + C*sin(2*x1*x2)"),
+        ("sin(x1 + C) + cos(x1 + C)", "C*cos(x1) + C*sin(x1)"),
+        ("exp(x1 + C)", "C*exp(x1)"),
+        ("exp(C*x1 + C)", "C*exp(C*x1)"),
+        ("C*exp(C - x2) + exp(C)", "C + C*exp(-1*x2)"),
+        # The frequency is fitted: it would have to be so twice.
+        ("sin(C*x1 + C)", "sin(C + C*x1)"),
+        ("cos(sin(C*x1) + C)", "cos(C + sin(C*x1))"),
+        # Not fitted: a number of the formula.
+        ("sin(x1 + 2)", "sin(2 + x1)"),
+        ("exp(x1 + 2)", "exp(2 + x1)"),
+        ("sin(-x1)", "-1*sin(x1)"),
+        ("cos(-x1)", "cos(x1)"),
+        ("sin(-2*x1)", "-1*sin(2*x1)"),
+        ("sin(-x1 - x2)", "-1*sin(x1 + x2)"),
+        ("sin(x2 - x1)", "sin(-1*x1 + x2)"),
+        ("sin(C - x1)", "C*cos(x1) + C*sin(x1)"),
+    ],
+)
+def test_fitted_offsets_and_signs_come_out_of_functions(text, expected):
+    tree = MaskedTree.from_infix(text)
+    tree = tree.with_constants(np.linspace(0.3, 1.9, tree.n_constants))
+    found = expand(tree, WITH_COS)
+    assert found.to_infix(skeleton=True) == expected
+    np.testing.assert_allclose(found.evaluate(X), tree.evaluate(X), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("text", "missing"), [("sin(x1 + C)", "cos"), ("cos(x1 + C)", "sin")])
+def test_a_fitted_offset_stays_where_the_other_function_is_not_in_the_set(text, missing):
+    tree = MaskedTree.from_infix(text)
+    found = expand(tree, [name for name in WITH_COS if name != missing])
+    assert found.to_infix(skeleton=True) == text.replace("x1 + C", "C + x1")
+    np.testing.assert_allclose(found.evaluate(X), tree.evaluate(X), rtol=1e-14)
+
+
+@given(trees(names=("add", "sub", "mul", "neg", "sin", "cos", "exp"), numbers=MODERATE_NUMBERS, size=25, masked=False))
+@settings(max_examples=500)
+def test_values_stay_the_same_where_offsets_come_out(tree):
+    found = expand(tree, WITH_COS)
+    assume(found is not None)
+    assert {node.name for node in found if node.arity} <= set(WITH_COS)
+    before, after = tree.evaluate(X), found.evaluate(X)
+    good = np.isfinite(before) & np.isfinite(after) & (np.abs(before) > 1e-6) & (np.abs(before) < 1e6)
+    assume(good.any())
+    # Cancellation among terms is rare; where it happens, values differ by rounding of the terms.
+    assert np.median(np.abs(after - before)[good] / np.abs(before)[good]) < 1e-6

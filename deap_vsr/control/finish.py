@@ -1,0 +1,132 @@
+"""The end of a search: constants refitted together and shortened, the formula checked on fresh and on wider data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from deap_vsr.control.contract import Budget
+from deap_vsr.control.equation import Variable
+from deap_vsr.control.experiment import draw_inputs, sample_trials
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.errors import OracleError
+from deap_vsr.operators import Array
+from deap_vsr.simplify import fold
+from deap_vsr.tree import Constant, MaskedTree
+
+#: Largest NMSE of an exact formula on fresh data.
+EXACT = 1e-18
+
+
+def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator) -> MaskedTree | None:
+    """Return the formula with its constants refitted together and numbers shortened; None if it does not fit."""
+    reopened = MaskedTree(
+        Constant(node.value, True, True, node.ret)
+        if isinstance(node, Constant) and (node.fitted or abs(node.value) != 1.0)
+        else node
+        for node in tree
+    )
+    n_points = 3 * reopened.n_constants + 10
+    try:
+        (trial,) = sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng)
+    except OracleError:
+        return None
+    data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
+    outcome = fit(reopened, data, n_starts=0)
+    budget.count(outcome.evaluations)
+    if not outcome.determined.all() or outcome.errors[0] > EXACT:
+        kept = _literals(tree)
+        outcome = fit(kept, data)
+        return kept if outcome.errors[0] <= EXACT else None
+    return shortened(outcome, data, budget)
+
+
+def relative_weights(y: Array) -> Array | None:
+    """Return weights that make errors count relative to y, where exact y of one sign spans some decades; else None.
+
+    Least squares would not see the small ones, and what only they tell would be lost to rounding.
+    """
+    size = np.abs(y)
+    if not len(y) or not ((y > 0).all() or (y < 0).all()) or size.max() < 1e3 * size.min():
+        return None
+    return np.asarray((size.max() / np.maximum(size, 1e-12 * size.max())) ** 2)
+
+
+def _literals(tree: MaskedTree) -> MaskedTree:
+    return MaskedTree(Constant(n.value, False, False, n.ret) if isinstance(n, Constant) else n for n in tree)
+
+
+def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
+    """Return the fitted formula with each number at as few digits as its standard error and the data allow.
+
+    All numbers are shortened at once; where that does not fit, one after the other, each that does staying short.
+    """
+    full = outcome.constants[0]
+    short = np.array([short_number(v, e) for v, e in zip(full, outcome.standard_errors[0], strict=True)])
+    tree = outcome.tree
+    allowed = max(EXACT * 1e-6, 4.0 * float(outcome.errors[0]))
+
+    def error(values: Array) -> float:
+        budget.count(1)
+        return float(fit(_literals(tree.with_constants(values)), data).errors[0])
+
+    if error(short) <= allowed:
+        return fold(_literals(tree.with_constants(short)))
+    values = full.copy()
+    for i in range(len(values)):
+        trial = values.copy()
+        trial[i] = short[i]
+        if error(trial) <= allowed:
+            values = trial
+    return fold(_literals(tree.with_constants(values)))
+
+
+def short_number(value: float, error: float) -> float:
+    """Return the number of fewest digits within the uncertainty of `value`; itself if that takes more than 10."""
+    room = max(20.0 * error, 1e-11 * abs(value)) if np.isfinite(error) else 1e-11 * abs(value)
+    for digits in range(1, 11):
+        candidate = float(f"{value:.{digits - 1}e}")
+        if abs(candidate - value) <= room:
+            return candidate
+    return float(value)
+
+
+def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 30) -> bool:
+    """Whether the formula, its constants as they are, holds on fresh data and beyond the domain, where that can be asked.
+
+    A surrogate may do as well as the law on the domain; it hardly does outside.
+    """
+    everything = range(len(oracle.variables))
+    try:
+        (inside,) = sample_trials(oracle, everything, 1, n_points, rng)
+    except OracleError:
+        return False
+    if fit(tree, [inside]).errors[0] > EXACT:
+        return False
+    wider = [_wider(v, limits) for v, limits in zip(oracle.variables, oracle.limits, strict=True)]
+    budget.count(2)
+    X = draw_inputs(wider, n_points, rng)
+    y = oracle.evaluate(X)
+    good = np.isfinite(y)
+    if good.sum() < 8:
+        return True
+    prediction = tree.evaluate(X[good])
+    with np.errstate(all="ignore"):
+        off = np.abs(prediction - y[good]) <= 1e-7 * np.abs(y[good]) + 1e-9 * np.median(np.abs(y[good]))
+    return bool(off.mean() >= 0.9)
+
+
+def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:
+    """Return the variable with a range half as wide again, within what the oracle answers."""
+    if variable.sampling == "integer":
+        return variable
+    if variable.sampling == "loguniform":
+        grow = (variable.high / variable.low) ** 0.25
+        low, high = variable.low / grow, variable.high * grow
+    else:
+        grow = 0.25 * (variable.high - variable.low)
+        low, high = variable.low - (grow if variable.sign == "as_range" else 0.0), variable.high + grow
+    low, high = max(low, limits[0] if variable.sign != "both" else low), min(high, limits[1])
+    return replace(variable, low=low, high=high) if low < high else variable

@@ -1,0 +1,50 @@
+"""Which variables matter at all, by changing many of them at once: most of a thousand are ruled out with a few points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deap_vsr.control.experiment import draw_inputs
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.operators import Array
+
+
+def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3) -> list[int]:
+    """Return the columns on which y depends.
+
+    Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group whose
+    change never changes y is ruled out; the others are halved. With noise a change counts from five standard deviations.
+    """
+    n_pairs = n_pairs if noise == 0 else 4 * n_pairs
+    here, y = _finite_points(oracle, rng, n_pairs)
+    there = draw_inputs(oracle.variables, len(here), rng)
+    result: list[int] = []
+    groups = [list(range(len(oracle.variables)))]
+    while groups:
+        group = groups.pop()
+        moved = here.copy()
+        moved[:, group] = there[:, group]
+        with np.errstate(all="ignore"):
+            change = np.abs(oracle.evaluate(moved) - y)
+        if (change <= np.maximum(1e-13 * np.abs(y), 5.0 * 2**0.5 * noise)).all():
+            continue
+        if len(group) == 1:
+            result.append(group[0])
+        else:
+            half = len(group) // 2
+            groups += [group[half:], group[:half]]
+    return sorted(result)
+
+
+def _finite_points(oracle: Oracle, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """Draw points whose y is finite; as many as can be had with a few tries."""
+    X: Array = np.empty((0, len(oracle.variables)))
+    y: Array = np.empty(0)
+    for _ in range(30):
+        more = draw_inputs(oracle.variables, count - len(y), rng)
+        answer = oracle.evaluate(more)
+        good = np.isfinite(answer)
+        X, y = np.vstack([X, more[good]]), np.append(y, answer[good])
+        if len(y) == count:
+            break
+    return X, y

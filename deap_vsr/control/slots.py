@@ -1,0 +1,373 @@
+"""Slotwise expansion: every slot is measured as a function of one more variable, and solved on its own.
+
+The freed variables are sampled as one batch, the next one is set to a value, the rest is held, and the open constants are
+fitted. Repeated for several values, every slot has a table in one variable, whatever the number of variables is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
+from deap_vsr.control.equation import Variable
+from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
+from deap_vsr.control.finish import accepted, finished, relative_weights
+from deap_vsr.control.freezing import FreezeRule, freeze, measure_noise
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.relevance import relevant_variables
+from deap_vsr.control.ties import factor_ties
+from deap_vsr.control.vertical import Hall, Outcome, Progress, Round
+from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.errors import OracleError
+from deap_vsr.operators import Array, Flags
+from deap_vsr.tree import Constant, MaskedTree
+
+#: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
+EXACT = FreezeRule(error=1e-17, spread=1e-19)
+
+
+@dataclass(frozen=True)
+class SlotSettings:
+    """Numbers of slotwise expansion.
+
+    ``n_settings`` and ``n_values`` are those of a table, first and, where that does not do, second; ``n_trials`` those of
+    the experiment in which a grown formula has to prove itself. ``beam`` combinations of forms are tried for a variable,
+    ``max_nodes`` formulas grown in all.
+    """
+
+    n_settings: tuple[int, ...] = (2, 3)
+    n_values: tuple[int, ...] = (12, 26)
+    n_trials: int = 4
+    beam: int = 4
+    max_nodes: int = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m)."""
+
+    column: int
+    grid: Array
+    slots: Array
+    errors: Array
+    settings: Array
+
+    def moving(self) -> Flags:
+        """Return for each slot whether it depends on the new variable."""
+        with np.errstate(all="ignore"):
+            spread = np.ptp(self.slots, axis=1)
+            size = np.max(np.abs(self.slots), axis=1)
+            floor = np.maximum(1e-10 * size, 30.0 * self.errors.max(axis=1))
+        return np.asarray((spread > floor).any(axis=0), dtype=bool)
+
+    def trials(self, slot: int) -> list[Trial]:
+        """Return the table of one slot as trials in which the new variable varies; weights are 1/tolerance**2."""
+        trials = []
+        for k in range(len(self.slots)):
+            y = self.slots[k, :, slot]
+            good = np.isfinite(y)
+            X = np.tile(self.settings[k], (int(good.sum()), 1))
+            X[:, self.column] = self.grid[good]
+            largest = np.max(np.abs(y[good]), initial=0.0)
+            tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * self.errors[k, good, slot] + 1e-300
+            trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
+        return trials
+
+
+def search_slotwise(
+    oracle: Oracle,
+    regressor: Regressor,
+    budget: Budget,
+    rng: np.random.Generator,
+    settings: SlotSettings | None = None,
+    progress: Callable[[Progress], None] = lambda news: None,
+    order: Sequence[int] | None = None,
+) -> Outcome:
+    """Find a formula for `oracle`, measuring slots.
+
+    ::
+
+        drop the variables that do not matter
+        formula <- C
+        until nothing is held:
+            choose a variable (by default the one whose reduced form is simplest)
+            measure every slot at some values of it, at K settings of what is held
+            solve each slot that moves on its own; put the answers in
+            verify on fresh joint data, freeze, factor out tied slots
+            where that fails: next answers, more data, next variable, and back
+        refit all constants together, shorten them, verify on fresh and on wider data
+    """
+    run = _Slotwise(oracle, regressor, budget, rng, settings or SlotSettings(), progress)
+    try:
+        stopped_by = run.go(order)
+    except KeyboardInterrupt:
+        stopped_by = "interrupted"
+    best = run.best()
+    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
+
+
+class _Slotwise:
+    """One run: what it was given, and what it has found."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        regressor: Regressor,
+        budget: Budget,
+        rng: np.random.Generator,
+        settings: SlotSettings,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
+        self.settings, self.progress = settings, progress
+        self.variables = oracle.variables
+        self.noise = 0.0
+        self.rounds: list[Round] = []
+        self.answer: MaskedTree | None = None
+        self.partial: list[MaskedTree] = []
+        self.nodes = 0
+        self.n_relevant = 0
+
+    def go(self, order: Sequence[int] | None) -> str:
+        """Search; returns what stopped it."""
+        self.noise = measure_noise(self.oracle, self.rng, 4, 2)
+        relevant = relevant_variables(self.oracle, self.rng, self.noise)
+        self.n_relevant = len(relevant)
+        start = MaskedTree([Constant(1.0)])
+        chosen = [column for column in order if column in relevant] if order is not None else relevant
+        for effort in ("cheap", "all"):
+            for tree in self._grow(start, (), tuple(chosen), effort, order is None):
+                self.answer = tree
+                return "found"
+            limit = self._limit()
+            if limit is not None:
+                return limit
+        return "exhausted"
+
+    def _limit(self) -> str | None:
+        return "exhausted" if self.nodes >= self.settings.max_nodes else self.budget.used_up()
+
+    def best(self) -> list[tuple[float, MaskedTree]]:
+        """Return the answer, or the partial formulas ranked on uncontrolled data."""
+        if self.answer is not None:
+            return [(0.0, self.answer)]
+        if not self.partial:
+            return []
+        try:
+            batch = sample_trials(self.oracle, range(len(self.variables)), 2, 64, self.rng)
+        except OracleError:
+            return []
+        hall = Hall(10, Dataset.of(batch))
+        for tree in self.partial[-20:]:
+            hall.offer(tree, self.budget)
+        return hall.best
+
+    def _grow(
+        self, tree: MaskedTree, freed: tuple[int, ...], held: tuple[int, ...], effort: str, reorder: bool
+    ) -> Iterator[MaskedTree]:
+        """Yield finished formulas that grow from `tree`, depth first."""
+        if not held or not tree.slots:
+            final = finished(tree, self.oracle, self.budget, self.rng)
+            if final is not None and accepted(final, self.oracle, self.budget, self.rng):
+                yield final
+            return
+        attempts = [(column, self._solutions(tree, freed, column, effort)) for column in held] if reorder else None
+        if attempts is not None:
+            attempts.sort(key=lambda item: _simplicity(item[1]))
+            held = tuple(column for column, _ in attempts)
+        for place, column in enumerate(held):
+            if self._limit() is not None:
+                return
+            solutions = attempts[place][1] if attempts is not None else self._solutions(tree, freed, column, effort)
+            rest = tuple(other for other in held if other != column)
+            grown_any = False
+            for grown, starts in self._combinations(tree, solutions):
+                self.nodes += 1
+                frozen = self._verified(grown, starts, (*freed, column), rest)
+                if frozen is not None:
+                    grown_any = True
+                    self.partial.append(frozen)
+                    yield from self._grow(frozen, (*freed, column), rest, effort, False)
+                if self._limit() is not None:
+                    return
+            if grown_any:  # its forms were right; what failed later will fail with another variable first
+                return
+
+    # --- measuring and solving slots ---
+
+    def _solutions(
+        self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str
+    ) -> dict[int, list[Candidate]] | None:
+        """Return forms for each slot that moves with `column`, by its position; None if one has none."""
+        rounds = len(self.settings.n_values) if effort == "all" else 1
+        for attempt in range(rounds):
+            tables = self._measure(tree, freed, column, attempt)
+            if tables is None:
+                continue
+            result: dict[int, list[Candidate]] = {}
+            for slot in np.flatnonzero(tables.moving()):
+                found = self._solve(tables.trials(int(slot)), column, effort)
+                if not found:
+                    break
+                result[tree.open_constants[int(slot)]] = found
+            else:
+                return result
+        return None
+
+    def _solve(self, trials: list[Trial], column: int, effort: str) -> list[Candidate]:
+        if min(len(trial.y) for trial in trials) < 5:
+            return []
+        task = Task(
+            [], lambda rng: trials, self.oracle.function_set, (column,), len(self.variables), self.budget.part(0.5), 1e-18,
+            self.rng, effort=effort,
+        )  # fmt: skip
+        return self.regressor.regress(task)
+
+    def _measure(self, tree: MaskedTree, freed: tuple[int, ...], column: int, attempt: int) -> Tables | None:
+        """Fit the open constants at several values of `column`, at several settings of what is held."""
+        K, J, L = self.settings.n_settings[attempt], self.settings.n_values[attempt], tree.n_constants
+        self._tell(freed, column)
+        grid = spread_values(self.variables[column], J, self.rng)
+        J = len(grid)
+        B = 1 if len(tree) == 1 else L + 3
+        settings = draw_inputs(self.variables, K, self.rng)
+        X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
+        for k in range(K):
+            X[k, :, :, freed] = draw_inputs(self.variables, B, self.rng)[:, freed].T[:, None, :]
+        X[:, :, :, column] = grid[None, :, None]
+        y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
+        self.budget.count(0)
+        if len(tree) == 1:
+            slots = y.copy()
+            slots[~np.isfinite(slots)] = np.nan
+            return Tables(column, grid, slots, np.zeros_like(slots), settings)
+        whole = np.isfinite(y).all(axis=2)
+        slots = np.full((K, J, L), np.nan)
+        errors = np.full((K, J, L), np.nan)
+        places = np.argwhere(whole)
+        if not len(places):
+            return None
+        data = Dataset.of([Trial(X[k, j], y[k, j], weights=relative_weights(y[k, j])) for k, j in places])
+        outcome = fit(tree, data, n_starts=4 if attempt else 2)
+        self.budget.count(outcome.evaluations)
+        good = (outcome.errors <= EXACT.error) & outcome.determined.all(axis=1)
+        if good.sum() < 0.7 * K * J:
+            return None
+        for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, outcome.standard_errors, strict=True):
+            if fine:
+                slots[k, j], errors[k, j] = row, uncertain
+        return _complete(Tables(column, grid, slots, errors, settings))
+
+    def _combinations(
+        self, tree: MaskedTree, solutions: dict[int, list[Candidate]] | None
+    ) -> Iterator[tuple[MaskedTree, Array]]:
+        """Yield the tree with forms in its slots, the simplest first, and starts for the constants."""
+        if solutions is None:
+            return
+        if not solutions:
+            yield tree, np.array([tree.constants])
+            return
+        choices = sorted(product(*(range(len(found)) for found in solutions.values())), key=lambda c: (sum(c), c))
+        for choice in choices[: self.settings.beam]:
+            chosen = {place: found[i] for (place, found), i in zip(solutions.items(), choice, strict=True)}
+            nodes: list[object] = []
+            starts: list[Array] = []
+            K = len(next(iter(chosen.values())).constants)
+            for position, node in enumerate(tree):
+                if position in chosen:
+                    nodes += chosen[position].tree
+                    starts += list(chosen[position].constants.T)
+                else:
+                    nodes.append(node)
+                    if position in tree.open_constants:
+                        starts.append(np.full(K, node.value))
+            yield MaskedTree(nodes), np.array(starts).T
+
+    def _verified(
+        self, tree: MaskedTree, starts: Array, freed: tuple[int, ...], held: tuple[int, ...]
+    ) -> MaskedTree | None:
+        """Return the tree frozen by an experiment of fresh joint data; None if it does not hold."""
+        before, begun = self.budget.spent, self.settings
+        n_points = tree.n_constants + 4
+        try:
+            trials = sample_trials(self.oracle, freed, begun.n_trials if held else 2, n_points, self.rng)
+        except OracleError:
+            return None
+        data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
+        outcome = fit(tree, data, starts=starts, n_starts=4)
+        self.budget.count(outcome.evaluations)
+        holds = bool((outcome.errors <= EXACT.error).all())
+        frozen = tree
+        if holds:
+            frozen = freeze(outcome, data, EXACT)
+            if len(frozen.slots) > 1:
+                frozen = self._tied(frozen, outcome, tree)
+        self._record(freed, held, frozen, outcome, holds, before)
+        return frozen if holds else None
+
+    def _tied(self, frozen: MaskedTree, outcome: Fit, tree: MaskedTree) -> MaskedTree:
+        places = {position: i for i, position in enumerate(tree.open_constants)}
+        columns = [places[position] for position in frozen.slots]
+        return factor_ties(frozen, outcome.constants[:, columns])
+
+    # --- telling ---
+
+    def _tell(self, freed: tuple[int, ...], column: int) -> None:
+        self.progress(Progress(len(freed) + 1, max(self.n_relevant, 1), (*freed, column), np.inf, self.budget))
+
+    def _record(
+        self,
+        freed: tuple[int, ...],
+        held: tuple[int, ...],
+        tree: MaskedTree,
+        outcome: Fit,
+        holds: bool,
+        before: dict[str, float],
+    ) -> None:
+        spent = self.budget.spent
+        self.rounds.append(
+            Round(
+                freed,
+                tuple(column for column in range(len(self.variables)) if column not in freed),
+                tree,
+                tuple(outcome.errors.tolist()),
+                tuple(map(tuple, outcome.constants.tolist())),
+                len(tree.slots),
+                holds,
+                int(spent["queries"] - before["queries"]),
+                spent["seconds"] - before["seconds"],
+            )
+        )
+
+
+def _complete(tables: Tables) -> Tables:
+    """Return the tables without the values at which a setting has none."""
+    good = np.isfinite(tables.slots).all(axis=(0, 2))
+    return Tables(tables.column, tables.grid[good], tables.slots[:, good], tables.errors[:, good], tables.settings)
+
+
+def _simplicity(solutions: dict[int, list[Candidate]] | None) -> tuple[int, int]:
+    """Order variables by their reduced form: few constants and nodes first, unsolved ones last."""
+    if solutions is None:
+        return (10**6, 0)
+    best = [found[0] for found in solutions.values()]
+    return sum(candidate.tree.n_constants for candidate in best), sum(len(candidate.tree) for candidate in best)
+
+
+def spread_values(variable: Variable, count: int, rng: np.random.Generator) -> Array:
+    """Return values of a variable spread over its domain, in order; fewer for a variable of few whole numbers."""
+    places = (np.arange(count) + rng.uniform(0.2, 0.8, count)) / count
+    if variable.sampling == "integer":
+        first, last = int(np.ceil(variable.low)), int(np.ceil(variable.high)) - 1
+        return np.unique(np.round(first + places * (last - first)))
+    if variable.sampling == "loguniform":
+        values = variable.low * (variable.high / variable.low) ** places
+    else:
+        values = variable.low + places * (variable.high - variable.low)
+    if variable.sign == "both":
+        values = np.where(np.arange(count) % 2 == 0, values, -values)
+    return np.sort(values)

@@ -1,0 +1,97 @@
+"""Stage 2, peeling: targets in which an outer operator, or a factor, is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from deap_vsr.forms.atoms import Function, Nodes, functions
+from deap_vsr.forms.table import Table, Target
+from deap_vsr.operators import CATALOGUE, Array
+from deap_vsr.tree import Constant, Node, node_from_name
+
+
+def _root(exponent: int) -> Callable[[Array], Array]:
+    if exponent % 2:
+        return lambda y: np.sign(y) * np.abs(y) ** (1.0 / exponent)
+    return lambda y: np.where(y >= 0, np.abs(y), np.nan) ** (1.0 / exponent)
+
+
+#: For each function the one that undoes it, on its principal branch.
+INVERSES: dict[str, Callable[[Array], Array]] = {
+    "inv": np.reciprocal,
+    "sqrt": lambda y: np.where(y >= 0, y * y, np.nan),
+    "exp": np.log,
+    "log": np.exp,
+    "sin": np.arcsin,
+    "cos": np.arccos,
+    "tan": np.arctan,
+    "arcsin": np.sin,
+    "arccos": np.cos,
+    "arctan": np.tan,
+    "sinh": np.arcsinh,
+    "cosh": np.arccosh,
+    "tanh": np.arctanh,
+    **{f"n{k}": _root(k) for k in (2, 3, 4, 5, 6, 8)},
+}
+
+
+def peeled(target: Target) -> Iterator[Target]:
+    """Yield targets with one outer function undone, for every function of the set that has an inverse."""
+    table = target.table
+    for function in functions(table.function_set):
+        inverse = INVERSES.get(function.name)
+        if inverse is None:
+            continue
+        signs = (1.0, -1.0) if (target.z < 0).all() and "mul" in table.allowed else (1.0,)
+        for sign in signs:
+            with np.errstate(all="ignore"):
+                z = inverse(sign * target.z)
+                slope = np.abs(np.asarray(_derivative(function, z)))
+                tolerance = target.tolerance / slope
+            if np.isfinite(z).all() and (tolerance > 0).all() and np.isfinite(tolerance).all():
+                tolerance = np.maximum(tolerance, 4e-16 * np.abs(z))
+                yield Target(table, z, tolerance, _Peel(target, function, sign), target.cost + 1 + (sign < 0))
+
+
+def _derivative(function: Function, z: Array) -> Array:
+    operator = CATALOGUE[function.name]
+    assert operator.derivative is not None
+    return np.broadcast_to(np.asarray(operator.derivative(operator.function(z), z)[0], dtype=float), z.shape)
+
+
+class _Peel:
+    """Puts the function back."""
+
+    def __init__(self, target: Target, function: Function, sign: float) -> None:
+        self.target, self.function, self.sign = target, function, sign
+
+    def __call__(self, nodes: Sequence[Node]) -> Nodes:
+        inner = self.function.of(nodes, self.target.table.allowed)
+        if self.sign < 0:
+            inner = (node_from_name("mul"), Constant(-1.0, fitted=False), *inner)
+        return self.target.wrap(inner)
+
+
+def divided(table: Table, count: int) -> Iterator[Target]:
+    """Yield y divided by each of the first atoms, where that is finite."""
+    plain = Target.plain(table)
+    if "mul" not in table.allowed:
+        return
+    values = table.values(count)
+    for atom, value in zip(table.atoms, values, strict=False):
+        if np.isfinite(value).all() and (np.abs(value) > 1e-12 * np.abs(value).max()).all():
+            yield Target(
+                table, table.y / value, table.tolerance / np.abs(value), _Product(plain, atom.nodes), 1 + atom.cost
+            )
+
+
+class _Product:
+    """Puts the factor back; a sum of one term needs no second product."""
+
+    def __init__(self, target: Target, factor: Nodes) -> None:
+        self.target, self.factor = target, factor
+
+    def __call__(self, nodes: Sequence[Node]) -> Nodes:
+        return self.target.wrap((node_from_name("mul"), *self.factor, *nodes))

@@ -1,0 +1,191 @@
+"""The systematic regressor: the stages in order, from cheap to expensive, behind the shared contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deap_vsr.control.contract import Candidate, Regressor, Task
+from deap_vsr.control.experiment import Trial
+from deap_vsr.control.freezing import squares
+from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.forms.inner import TRIPLES, inner_constants
+from deap_vsr.forms.peeling import divided, peeled
+from deap_vsr.forms.ratios import ratios
+from deap_vsr.forms.sums import sparse_sums
+from deap_vsr.forms.table import Form, Table, Target
+from deap_vsr.tree import MaskedTree, variable
+
+#: Terms of sums behind an operator that was undone, and behind two.
+FEW = (60, 45, 24)
+FEWER = (30, 20)
+
+Found = tuple[list[Form], int]
+
+
+def cheap_stages(table: Table) -> Iterator[Found]:
+    """Yield what the cheap stages find, stage by stage: sums, peeling, ratios."""
+    plain = Target.plain(table)
+    yield sparse_sums(plain, (150, 120, 45))
+    once = list(peeled(plain))
+    for target in once:
+        yield sparse_sums(target, FEW)
+    factors = list(divided(table, 12))
+    for target in factors:
+        yield sparse_sums(target, FEWER)
+        for inner in peeled(target):
+            yield sparse_sums(inner, FEWER)
+    yield sparse_sums(plain, (0, 0, 0, 28, 20))
+    yield ratios(plain)
+    for target in once:
+        for inner in peeled(target):
+            yield sparse_sums(inner, FEW)
+            for innermost in peeled(inner):
+                yield sparse_sums(innermost, (12, 9))
+    for target in once:
+        yield ratios(target)
+    for target in factors:
+        yield sparse_sums(target, (0, 0, 24))
+        for inner in peeled(target):
+            yield sparse_sums(inner, (0, 0, 24))
+
+
+def expensive_stages(table: Table) -> Iterator[Found]:
+    """Yield what the stages with inner constants find, behind simple targets first."""
+    plain = Target.plain(table)
+    once = list(peeled(plain))
+    factors = list(divided(table, 8))
+    yield from inner_constants(plain)
+    for target in once:
+        yield from inner_constants(target, 3)
+    for target in factors:
+        yield from inner_constants(target, 2)
+    yield from inner_constants(plain, 4, TRIPLES)
+    for target in factors[:4]:
+        for inner in peeled(target):
+            yield from inner_constants(inner, 1)
+    for target in once:
+        yield from inner_constants(target, 2, TRIPLES)
+
+
+@dataclass(frozen=True)
+class FormsRegressor:
+    """One-variable forms as a regressor of the shared contract.
+
+    A task is solved that asks for a formula of one variable: for nothing to start from, or for candidates with one slot.
+    ``keep`` forms are returned at most. With ``noisy`` the weights of the trials are inverse variances.
+    """
+
+    keep: int = 3
+    noisy: bool = False
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Return the first forms that fit in every trial, cheapest first; none if there are none."""
+        trials = task.draw(task.rng)
+        if task.candidates:
+            return self._grow(task, trials)
+        if len(task.columns) != 1:
+            return []
+        return self._solve(task, trials, task.columns[0])
+
+    def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
+        table = Table.of(trials, column, task.function_set, self.noisy)
+        data = _dataset(trials, table, column)
+        found = self._first(table, data, task, cheap_stages(table))
+        if not found and task.effort == "all":
+            found = self._first(table, data, task, expensive_stages(table))
+        return [_candidate(outcome, column) for outcome in found]
+
+    def _first(self, table: Table, data: Dataset, task: Task, stages: Iterable[Found]) -> list[Fit]:
+        """Return the fits of the first stage that has some."""
+        for forms, tried in stages:
+            task.budget.count(tried)
+            good = []
+            for form in forms:
+                tree = MaskedTree(form.nodes)
+                if tree.n_constants >= table.n_points - 1:
+                    continue
+                outcome = fit(tree, data, starts=form.starts, n_starts=0)
+                task.budget.count(outcome.evaluations)
+                if fits_table(outcome, data, table, 1e8 if form.pruned else 4.0):
+                    good.append((not outcome.determined.all(), form.cost, outcome))
+            if good:
+                good.sort(key=lambda item: item[:2])
+                return [outcome for _, _, outcome in good[: self.keep]]
+            if task.budget.used_up():
+                break
+        return []
+
+    def _grow(self, task: Task, trials: list[Trial]) -> list[Candidate]:
+        """Pass candidates on; one with a single slot grows at it, the values of the slot being solved for."""
+        result = []
+        for tree in task.candidates:
+            outcome = fit(tree, trials, n_starts=1)
+            task.budget.count(outcome.evaluations)
+            if len(tree.slots) == 1 and len(task.columns) == 1 and not (outcome.errors <= task.target).all():
+                solved = [_slot_trial(tree, trial) for trial in trials]
+                if all(trial is not None for trial in solved):
+                    inner = self._solve(task, [trial for trial in solved if trial is not None], task.columns[0])
+                    place = tree.slots[0]
+                    for candidate in inner:
+                        grown = MaskedTree([*tree[:place], *candidate.tree, *tree[place + 1 :]])
+                        again = fit(grown, trials, starts=candidate.constants, n_starts=0)
+                        task.budget.count(again.evaluations)
+                        result.append(Candidate.of(again))
+            result.append(Candidate.of(outcome))
+        return sorted(result, key=lambda candidate: float(np.max(candidate.errors)))
+
+
+def fits_table(outcome: Fit, data: Dataset, table: Table, room: float = 4.0) -> bool:
+    """Whether the squares of the weighted residuals are within the tolerance, `room` times over, in every setting."""
+    if not np.isfinite(outcome.errors).all():
+        return False
+    limit = table.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
+    return bool((outcome.errors * squares(data) <= (1.0 if table.noisy else room) * limit).all())
+
+
+def _dataset(trials: Sequence[Trial], table: Table, column: int) -> Dataset:
+    """Return the table as trials in x1 alone, weighted by its tolerance."""
+    return Dataset.of(
+        [Trial(x[:, None], y, (0,), 1.0 / t**2) for x, y, t in zip(table.x, table.y, table.tolerance, strict=True)]
+    )
+
+
+def _candidate(outcome: Fit, column: int) -> Candidate:
+    nodes = [
+        node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in outcome.tree
+    ]
+    return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants, outcome.evaluations)
+
+
+def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial | None:
+    """Return the trial of the values that the only slot must have, where the tree is affine in it; None if it is not."""
+    values = [tree.with_constants([value]).evaluate(trial.X) for value in (0.0, 1.0, 2.0)]
+    slope = values[1] - values[0]
+    with np.errstate(all="ignore"):
+        affine = np.allclose(values[2] - values[1], slope, rtol=1e-9, atol=0.0)
+        slot = (trial.y - values[0]) / slope
+    if not affine or not np.isfinite(slot).all():
+        return None
+    return Trial(trial.X, slot, trial.free)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Regressors one after the other: the first that solves the task, else the best of all."""
+
+    regressors: tuple[Regressor, ...]
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Return the candidates of the first regressor one of which reaches the target."""
+        everything: list[Candidate] = []
+        for regressor in self.regressors:
+            found = regressor.regress(task)
+            if found and (found[0].errors <= task.target).all():
+                return found
+            everything += found
+            if task.effort == "cheap" or task.budget.used_up():
+                break
+        return sorted(everything, key=lambda candidate: float(np.max(candidate.errors)))

@@ -1,0 +1,115 @@
+"""One-variable data at K settings, and the targets that stages look for a sum for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import chdtri
+
+from deap_vsr.control.experiment import Trial
+from deap_vsr.engine.program import evaluate
+from deap_vsr.forms.atoms import Atom, Nodes, atoms_of
+from deap_vsr.operators import Array
+from deap_vsr.tree import Node
+
+#: How far an exact form may be off, relative to the spread of y, and to y itself (rounding).
+TOLERANCE, ROUNDING = 1e-11, 2e-14
+#: Level of the test that a form fits noisy data.
+SIGNIFICANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What is known of a function of one variable: x, y and tolerance, each (n_settings, n_points).
+
+    With ``noisy`` the tolerance is a standard error, and "fits" a chi-squared test; else it is the largest error of
+    an exact form.
+    """
+
+    x: Array
+    y: Array
+    tolerance: Array
+    function_set: tuple[str, ...]
+    noisy: bool = False
+    _values: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial], column: int, function_set: tuple[str, ...], noisy: bool = False) -> Table:
+        """Make one of trials in which `column` varies; weights are 1 / tolerance**2."""
+        size = min(len(trial.y) for trial in trials)
+        x = np.array([trial.X[:size, column] for trial in trials])
+        y = np.array([trial.y[:size] for trial in trials])
+        rows = []
+        for trial, row in zip(trials, y, strict=True):
+            if trial.weights is not None:
+                rows.append(1.0 / np.sqrt(trial.weights[:size]))
+            else:
+                rows.append(np.full(size, TOLERANCE * np.ptp(row) + ROUNDING * np.max(np.abs(row)) + 1e-300))
+        return cls(x, y, np.array(rows), function_set, noisy)
+
+    @property
+    def n_points(self) -> int:
+        """Points at each setting."""
+        return self.y.shape[1]
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The operators a form may use."""
+        return frozenset(self.function_set)
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms of the function set."""
+        return atoms_of(self.function_set)
+
+    def values(self, count: int) -> Array:
+        """Return the values of the first `count` atoms: (n_atoms, n_settings, n_points), NaN where one is of no use."""
+        atoms = self.atoms[:count]
+        if len(atoms) not in self._values:
+            out = evaluate([atom.nodes for atom in atoms], self.x.reshape(-1, 1)).reshape(len(atoms), *self.x.shape)
+            with np.errstate(all="ignore"):
+                useless = ~(np.abs(out) < 1e60).all(axis=(1, 2)) | (np.abs(out).max(axis=(1, 2)) < 1e-60)
+            out[useless] = np.nan
+            self._values[len(atoms)] = out
+        return self._values[len(atoms)]
+
+    def limits(self, max_size: int) -> Array:
+        """Return for each number of fitted constants the largest sum of squares, in tolerances, of what fits."""
+        sizes = np.arange(1, max_size + 1)
+        if not self.noisy:
+            return np.full(max_size, float(self.n_points))
+        return np.asarray(chdtri(np.maximum(self.n_points - sizes, 1), SIGNIFICANCE), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Something to find a sum for: y itself, or y with an outer operator undone.
+
+    ``wrap`` turns the nodes of a sum for z into nodes for y; ``cost`` is what that adds.
+    """
+
+    table: Table
+    z: Array
+    tolerance: Array
+    wrap: Callable[[Sequence[Node]], Nodes]
+    cost: int = 0
+
+    @classmethod
+    def plain(cls, table: Table) -> Target:
+        """Return y itself."""
+        return cls(table, table.y, table.tolerance, tuple)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A form that was found: its nodes in x1 and open constants, where those start (one row a setting), its cost.
+
+    ``pruned`` if terms of the size of rounding were left out, so that it is a little beyond the tolerance.
+    """
+
+    nodes: Nodes
+    starts: Array
+    cost: int
+    pruned: bool = False
