@@ -9,6 +9,7 @@ import numpy as np
 from deap_vsr.control.contract import Budget
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import draw_inputs, sample_trials
+from deap_vsr.control.identify import without_idle_terms
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import OracleError
@@ -36,6 +37,11 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
     outcome = fit(reopened, data, n_starts=0)
     budget.count(outcome.evaluations)
+    shorter = without_idle_terms(outcome, data)
+    if shorter is not None:
+        again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+        budget.count(again.evaluations)
+        outcome = again if again.errors[0] <= EXACT else outcome
     if not outcome.determined.all() or outcome.errors[0] > EXACT:
         kept = _literals(tree)
         outcome = fit(kept, data)

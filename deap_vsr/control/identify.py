@@ -88,3 +88,33 @@ def _without(tree: MaskedTree, drop: Flags) -> MaskedTree:
         if gone:
             copy[position] = Constant(0.0, fitted=False)
     return MaskedTree(copy)
+
+
+def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] | None:
+    """Return the tree without terms whose constants matter in no trial, and the constants (K, L) of the others.
+
+    None if there are no such terms, or nothing would be left.
+    """
+    idle = term_sizes(outcome, data) < NEGLIGIBLE
+    if not idle.any() or idle.all():
+        return None
+    tree = outcome.tree
+    gone = {position for position, out in zip(tree.open_constants, idle, strict=True) if out}
+    stack: list[list[int] | None] = []  # positions; None stands for 0
+    for position in range(len(tree) - 1, -1, -1):
+        name = tree[position].name
+        operands = [stack.pop() for _ in range(tree[position].arity)]
+        if position in gone:
+            stack.append(None)
+        elif name == "add" and None in operands:
+            stack.append(operands[0] if operands[1] is None else operands[1])
+        elif (name in ("mul", "div") and operands[0] is None) or (name == "mul" and operands[1] is None):
+            stack.append(None)
+        elif None in operands:
+            return None  # a function of nothing: not a term that can go
+        else:
+            stack.append([position, *(item for operand in operands for item in operand or [])])
+    if stack[0] is None:
+        return None
+    left = [i for i, position in enumerate(tree.open_constants) if position in stack[0]]
+    return MaskedTree([tree[position] for position in stack[0]]), outcome.constants[:, left]

@@ -24,24 +24,35 @@ from deap_vsr.control.vertical import Hall, Outcome, Progress, Round
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import OracleError
 from deap_vsr.operators import Array, Flags
-from deap_vsr.tree import Constant, MaskedTree
+from deap_vsr.tree import Constant, MaskedTree, is_open
 
 #: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
 
 
 @dataclass(frozen=True)
+class Plan:
+    """How a table is measured: how many values of the new variable, evenly or as it is sampled, in which share of its range.
+
+    Of ``spare`` more settings than wanted, those at which y spans the fewest decades are taken.
+    """
+
+    n_values: int
+    even: bool = False
+    window: float = 1.0
+    spare: int = 0
+
+
+@dataclass(frozen=True)
 class SlotSettings:
     """Numbers of slotwise expansion.
 
-    ``n_settings`` and ``n_values`` are those of a table, first and, where that does not do, second; ``n_trials`` those of
-    the experiment in which a grown formula has to prove itself. ``beam`` combinations of forms are tried for a variable,
-    ``max_nodes`` formulas grown in all.
+    A table has ``n_settings`` settings of what is held; ``plans`` says at which values of the new variable, first and
+    where that does not do. ``beam`` combinations of forms are tried for a variable, ``max_nodes`` formulas grown in all.
     """
 
-    n_settings: tuple[int, ...] = (2, 3)
-    n_values: tuple[int, ...] = (12, 26)
-    n_trials: int = 4
+    n_settings: int = 3
+    plans: tuple[Plan, ...] = (Plan(12), Plan(28, even=True, spare=3), Plan(24, window=0.2, spare=3), Plan(24, window=0.04))
     beam: int = 4
     max_nodes: int = 300
 
@@ -76,6 +87,14 @@ class Tables:
             tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * self.errors[k, good, slot] + 1e-300
             trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
         return trials
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """Tables of one variable, and for each slot that moves, by its position in the tree, forms that fit its table."""
+
+    tables: Tables
+    forms: dict[int, list[Candidate]]
 
 
 def search_slotwise(
@@ -187,7 +206,8 @@ class _Slotwise:
             grown_any = False
             for grown, starts in self._combinations(tree, solutions):
                 self.nodes += 1
-                frozen = self._verified(grown, starts, (*freed, column), rest)
+                assert solutions is not None
+                frozen = self._verified(grown, starts, solutions.tables.settings, (*freed, column), rest)
                 if frozen is not None:
                     grown_any = True
                     self.partial.append(frozen)
@@ -201,21 +221,22 @@ class _Slotwise:
 
     def _solutions(
         self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str
-    ) -> dict[int, list[Candidate]] | None:
-        """Return forms for each slot that moves with `column`, by its position; None if one has none."""
-        rounds = len(self.settings.n_values) if effort == "all" else 1
-        for attempt in range(rounds):
-            tables = self._measure(tree, freed, column, attempt)
+    ) -> Solutions | None:
+        """Return forms for each slot that moves with `column`; None if one has none."""
+        for plan in self.settings.plans if effort == "all" else self.settings.plans[:1]:
+            tables = self._measure(tree, freed, column, plan)
             if tables is None:
                 continue
-            result: dict[int, list[Candidate]] = {}
+            forms: dict[int, list[Candidate]] = {}
             for slot in np.flatnonzero(tables.moving()):
                 found = self._solve(tables.trials(int(slot)), column, effort)
                 if not found:
                     break
-                result[tree.open_constants[int(slot)]] = found
+                forms[tree.open_constants[int(slot)]] = found
             else:
-                return result
+                return Solutions(tables, forms)
+            if self._limit() is not None:
+                break
         return None
 
     def _solve(self, trials: list[Trial], column: int, effort: str) -> list[Candidate]:
@@ -227,13 +248,12 @@ class _Slotwise:
         )  # fmt: skip
         return self.regressor.regress(task)
 
-    def _measure(self, tree: MaskedTree, freed: tuple[int, ...], column: int, attempt: int) -> Tables | None:
+    def _measure(self, tree: MaskedTree, freed: tuple[int, ...], column: int, plan: Plan) -> Tables | None:
         """Fit the open constants at several values of `column`, at several settings of what is held."""
-        K, J, L = self.settings.n_settings[attempt], self.settings.n_values[attempt], tree.n_constants
+        K, L = self.settings.n_settings + plan.spare, tree.n_constants
         self._tell(freed, column)
-        grid = spread_values(self.variables[column], J, self.rng)
-        J = len(grid)
-        B = 1 if len(tree) == 1 else L + 3
+        grid = spread_values(self.variables[column], plan, self.rng)
+        J, B = len(grid), 1 if len(tree) == 1 else L + 3
         settings = draw_inputs(self.variables, K, self.rng)
         X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
         for k in range(K):
@@ -241,71 +261,67 @@ class _Slotwise:
         X[:, :, :, column] = grid[None, :, None]
         y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
         self.budget.count(0)
-        if len(tree) == 1:
-            slots = y.copy()
-            slots[~np.isfinite(slots)] = np.nan
-            return Tables(column, grid, slots, np.zeros_like(slots), settings)
-        whole = np.isfinite(y).all(axis=2)
+        tame = np.argsort([_decades(y[k]) for k in range(K)], kind="stable")[: self.settings.n_settings]
+        X, y, settings, K = X[tame], y[tame], settings[tame], len(tame)
         slots = np.full((K, J, L), np.nan)
-        errors = np.full((K, J, L), np.nan)
-        places = np.argwhere(whole)
+        errors = np.zeros((K, J, L))
+        if len(tree) == 1:
+            slots[np.isfinite(y)] = y[np.isfinite(y)]
+            return _complete(Tables(column, grid, slots, errors, settings))
+        places = np.argwhere(np.isfinite(y).all(axis=2))
         if not len(places):
             return None
         data = Dataset.of([Trial(X[k, j], y[k, j], weights=relative_weights(y[k, j])) for k, j in places])
-        outcome = fit(tree, data, n_starts=4 if attempt else 2)
+        outcome = fit(tree, data, n_starts=2 if plan is self.settings.plans[0] else 4)
         self.budget.count(outcome.evaluations)
         good = (outcome.errors <= EXACT.error) & outcome.determined.all(axis=1)
-        if good.sum() < 0.7 * K * J:
-            return None
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, outcome.standard_errors, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
-        return _complete(Tables(column, grid, slots, errors, settings))
+        tables = _complete(Tables(column, grid, slots, errors, settings))
+        return tables if len(tables.grid) >= 0.6 * J else None
 
-    def _combinations(
-        self, tree: MaskedTree, solutions: dict[int, list[Candidate]] | None
-    ) -> Iterator[tuple[MaskedTree, Array]]:
-        """Yield the tree with forms in its slots, the simplest first, and starts for the constants."""
+    def _combinations(self, tree: MaskedTree, solutions: Solutions | None) -> Iterator[tuple[MaskedTree, Array]]:
+        """Yield the tree with forms in its slots, the simplest first, and starts of the constants for each setting."""
         if solutions is None:
             return
-        if not solutions:
-            yield tree, np.array([tree.constants])
-            return
-        choices = sorted(product(*(range(len(found)) for found in solutions.values())), key=lambda c: (sum(c), c))
+        forms = solutions.forms
+        means = solutions.tables.slots.mean(axis=1)  # (n_settings, n_slots)
+        choices = sorted(product(*(range(len(found)) for found in forms.values())), key=lambda c: (sum(c), c))
         for choice in choices[: self.settings.beam]:
-            chosen = {place: found[i] for (place, found), i in zip(solutions.items(), choice, strict=True)}
+            chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
             nodes: list[object] = []
             starts: list[Array] = []
-            K = len(next(iter(chosen.values())).constants)
+            slot = 0
             for position, node in enumerate(tree):
                 if position in chosen:
                     nodes += chosen[position].tree
                     starts += list(chosen[position].constants.T)
                 else:
                     nodes.append(node)
-                    if position in tree.open_constants:
-                        starts.append(np.full(K, node.value))
+                    if is_open(node):
+                        starts.append(means[:, slot])
+                slot += is_open(node)
             yield MaskedTree(nodes), np.array(starts).T
 
     def _verified(
-        self, tree: MaskedTree, starts: Array, freed: tuple[int, ...], held: tuple[int, ...]
+        self, tree: MaskedTree, starts: Array, settings: Array, freed: tuple[int, ...], held: tuple[int, ...]
     ) -> MaskedTree | None:
-        """Return the tree frozen by an experiment of fresh joint data; None if it does not hold."""
-        before, begun = self.budget.spent, self.settings
+        """Return the tree frozen by an experiment of fresh joint data at the settings of the table; None if it fails."""
+        before = self.budget.spent
         n_points = tree.n_constants + 4
         try:
-            trials = sample_trials(self.oracle, freed, begun.n_trials if held else 2, n_points, self.rng)
+            trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
         except OracleError:
             return None
         data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
-        outcome = fit(tree, data, starts=starts, n_starts=4)
+        outcome = fit(tree, data, starts=starts, n_starts=2)
         self.budget.count(outcome.evaluations)
         holds = bool((outcome.errors <= EXACT.error).all())
         frozen = tree
         if holds:
             frozen = freeze(outcome, data, EXACT)
-            if len(frozen.slots) > 1:
-                frozen = self._tied(frozen, outcome, tree)
+            frozen = self._tied(frozen, outcome, tree)
         self._record(freed, held, frozen, outcome, holds, before)
         return frozen if holds else None
 
@@ -350,21 +366,32 @@ def _complete(tables: Tables) -> Tables:
     return Tables(tables.column, tables.grid[good], tables.slots[:, good], tables.errors[:, good], tables.settings)
 
 
-def _simplicity(solutions: dict[int, list[Candidate]] | None) -> tuple[int, int]:
+def _simplicity(solutions: Solutions | None) -> tuple[int, int]:
     """Order variables by their reduced form: few constants and nodes first, unsolved ones last."""
     if solutions is None:
         return (10**6, 0)
-    best = [found[0] for found in solutions.values()]
+    best = [found[0] for found in solutions.forms.values()]
     return sum(candidate.tree.n_constants for candidate in best), sum(len(candidate.tree) for candidate in best)
 
 
-def spread_values(variable: Variable, count: int, rng: np.random.Generator) -> Array:
+def _decades(y: Array) -> float:
+    """Return how many decades the values of a setting span; inf where hardly any is finite."""
+    size = np.abs(y[np.isfinite(y) & (y != 0)])
+    if len(size) < 0.7 * y.size:
+        return np.inf
+    return float(np.log10(size.max() / np.quantile(size, 0.1)))
+
+
+def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:
     """Return values of a variable spread over its domain, in order; fewer for a variable of few whole numbers."""
+    count = plan.n_values
     places = (np.arange(count) + rng.uniform(0.2, 0.8, count)) / count
+    if plan.window < 1.0:
+        places = rng.uniform(0.0, 1.0 - plan.window) + plan.window * places
     if variable.sampling == "integer":
         first, last = int(np.ceil(variable.low)), int(np.ceil(variable.high)) - 1
         return np.unique(np.round(first + places * (last - first)))
-    if variable.sampling == "loguniform":
+    if variable.sampling == "loguniform" and not plan.even:
         values = variable.low * (variable.high / variable.low) ** places
     else:
         values = variable.low + places * (variable.high - variable.low)

@@ -56,7 +56,7 @@ def _factored(branch: _Branch) -> _Branch:
         return _factored_sum(branch)
     operands = [_factored(operand) for operand in branch.operands]
     if branch.node.name == "mul":
-        return _merged_product(_Branch(branch.node, operands))
+        return _merged_product(_merged_exponentials(_Branch(branch.node, operands)))
     return _Branch(branch.node, operands, branch.values)
 
 
@@ -139,6 +139,18 @@ def _scaled(rest: _Branch | None, ratio: float | None) -> _Branch:
     if rest is None:
         return constant
     return rest if ratio == 1.0 else _joined("mul", [constant, rest])
+
+
+def _merged_exponentials(branch: _Branch) -> _Branch:
+    """Return a product with its exponentials made one: exp(-800)*exp(801) would be nothing times infinity."""
+    factors = _chain(branch, "mul")
+    exponentials = [factor for factor in factors if factor.node.name == "exp" and factor.operands]
+    if len(exponentials) < 2:
+        return branch
+    inside = _joined("add", [factor.operands[0] for factor in exponentials])
+    merged = _Branch(exponentials[0].node, [_factored(inside)])
+    rest = [factor for factor in factors if factor.node.name != "exp" or not factor.operands]
+    return _joined("mul", [*rest, merged])
 
 
 def _merged_product(branch: _Branch) -> _Branch:

@@ -65,7 +65,8 @@ def _families(target: Target, inner: Nodes, g: Array) -> Iterator[Family]:
     reach, low = float(np.max(np.abs(g))), float(np.min(g))
     by_factor = [u for u in unary if u.name not in _FACTOR_COMES_OUT]
     if by_factor:
-        grid = np.concatenate([np.geomspace(0.02, 1.0, 24, endpoint=False), np.arange(1.0, 60.0, 0.4)]) / reach
+        turns = 60.0 * min(reach / max(float(np.ptp(g)), 1e-300), 6.0)  # a narrow window sees higher frequencies
+        grid = np.concatenate([np.geomspace(0.02, 1.0, 24, endpoint=False), np.arange(1.0, turns, 0.4)]) / reach
         yield _family(target, grid, by_factor, _Times(inner), lambda theta, values: theta[:, None] * values)
     both = {"sin", "cos"} <= table.allowed
     by_shift = [u for u in unary if u.name not in _SHIFT_COMES_OUT and not (both and u.name in ("sin", "cos"))]
@@ -96,10 +97,12 @@ def _family(
     if not unary:
         single.append((argument, write, 3))
     products = list(single)
-    plain = single if len(single) <= 4 else single[:4]
+    plain = [item for item in single if item[2] == 4][:4]
     for i, (f, f_nodes, f_cost) in enumerate(plain):
         for h, h_nodes, h_cost in plain[i:]:
-            products.append((_Multiply(f, h), _Join(f_nodes, h_nodes), f_cost + h_cost))
+            square = f is h and "n2" in table.allowed  # one constant instead of two
+            nodes = _Write(Function("n2"), f_nodes, table.allowed) if square else _Join(f_nodes, h_nodes)
+            products.append((_Multiply(f, h), nodes, f_cost + (1 if square else h_cost)))
     for index, atom in enumerate(table.atoms[:3]):
         value = table.values(3)[index, 0]
         if np.isfinite(value).all():
@@ -156,9 +159,7 @@ def _scan(target: Target, family: Family, g: Array, counts: Sequence[int], below
                     parts[i], cost = (None, cost + 1) if atom is None else (atom.nodes, cost + 1 + atom.cost)
             nodes = _nodes(parts, dict(zip(subset, coefficients, strict=True)), inside if below else [], target)
             if nodes is not None:
-                whole = target.wrap(nodes)
-                starts = np.array([[node.value for node in whole if isinstance(node, Constant) and node.fitted]])
-                forms[tuple(subset)].append(Form(whole, starts, cost))
+                forms[tuple(subset)].append(Form.of([target.wrap(nodes)], cost))
     return [form for group in forms.values() for form in group], tried
 
 

@@ -68,7 +68,16 @@ class _Peel:
         self.target, self.function, self.sign = target, function, sign
 
     def __call__(self, nodes: Sequence[Node]) -> Nodes:
-        inner = self.function.of(nodes, self.target.table.allowed)
+        allowed = self.target.table.allowed
+        inner = self.function.of(nodes, allowed)
+        if self.function.name == "exp" and "mul" in allowed and len(nodes) > 1:
+            # exp(C + u) is C exp(u): a constant in front is one that later rounds can tell apart.
+            depth = next(i for i, node in enumerate(nodes) if node.name != "add")
+            offset = nodes[depth]
+            if depth and isinstance(offset, Constant) and offset.fitted and abs(offset.value) < 600.0:
+                rest = (*nodes[1:depth], *nodes[depth + 1 :])
+                factor = Constant(float(np.exp(offset.value)))
+                inner = (node_from_name("mul"), factor, *self.function.of(rest, allowed))
         if self.sign < 0:
             inner = (node_from_name("mul"), Constant(-1.0, fitted=False), *inner)
         return self.target.wrap(inner)

@@ -38,13 +38,15 @@ def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep:
         order = [subset.index(i) for i in (*above, *under)]
         starts = coefficients[:, order]
         starts[:, len(above) :] *= -1.0
-        P = sum_nodes([both.nodes[i] for i in above], starts[0, : len(above)], target)
-        Q = sum_nodes([both.nodes[i] for i in under], starts[0, len(above) :], target)
-        if P is None or Q is None:
-            continue
-        nodes = ratio_nodes(P, Q, target)
+        written = []
+        for row in starts:
+            P = sum_nodes([both.nodes[i] for i in above], row[: len(above)], target)
+            Q = sum_nodes([both.nodes[i] for i in under], row[len(above) :], target)
+            if P is not None and Q is not None:
+                written.append(target.wrap(ratio_nodes(P, Q, target)))
         cost = sum(1 + both.costs[i] for i in subset) + 3 + target.cost
-        forms.append(Form(target.wrap(nodes), starts, cost))
+        if written:
+            forms.append(Form.of(written, cost))
     return forms, tried
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from deap_vsr.control.contract import Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial
 from deap_vsr.control.freezing import squares
+from deap_vsr.control.identify import without_idle_terms
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
@@ -18,38 +19,32 @@ from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target
 from deap_vsr.tree import MaskedTree, variable
 
-#: Terms of sums behind an operator that was undone, and behind two.
-FEW = (60, 45, 24)
-FEWER = (30, 20)
-
 Found = tuple[list[Form], int]
 
 
 def cheap_stages(table: Table) -> Iterator[Found]:
-    """Yield what the cheap stages find, stage by stage: sums, peeling, ratios."""
+    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios."""
     plain = Target.plain(table)
     yield sparse_sums(plain, (150, 120, 45))
     once = list(peeled(plain))
-    for target in once:
-        yield sparse_sums(target, FEW)
+    twice = [inner for target in once for inner in peeled(target)]
     factors = list(divided(table, 12))
-    for target in factors:
-        yield sparse_sums(target, FEWER)
+    behind = [inner for target in factors for inner in peeled(target)]
+    for target in (*once, *twice, *factors, *behind):
+        yield sparse_sums(target, (30, 24))
+    for target in (*once, *twice, *factors):
+        yield sparse_sums(target, (0, 45, 24))
+    yield sparse_sums(plain, (0, 0, 0, 28))
+    yield ratios(plain, counts=(0, 26, 22, 18))
+    for target in twice:
         for inner in peeled(target):
-            yield sparse_sums(inner, FEWER)
-    yield sparse_sums(plain, (0, 0, 0, 28, 20))
+            yield sparse_sums(inner, (12, 9))
+    for target in once:
+        yield ratios(target, counts=(0, 26, 22, 18))
+    for target in behind:
+        yield sparse_sums(target, (0, 0, 20))
+    yield sparse_sums(plain, (0, 0, 0, 0, 20))
     yield ratios(plain)
-    for target in once:
-        for inner in peeled(target):
-            yield sparse_sums(inner, FEW)
-            for innermost in peeled(inner):
-                yield sparse_sums(innermost, (12, 9))
-    for target in once:
-        yield ratios(target)
-    for target in factors:
-        yield sparse_sums(target, (0, 0, 24))
-        for inner in peeled(target):
-            yield sparse_sums(inner, (0, 0, 24))
 
 
 def expensive_stages(table: Table) -> Iterator[Found]:
@@ -109,11 +104,18 @@ class FormsRegressor:
                     continue
                 outcome = fit(tree, data, starts=form.starts, n_starts=0)
                 task.budget.count(outcome.evaluations)
-                if fits_table(outcome, data, table, 1e8 if form.pruned else 4.0):
-                    good.append((not outcome.determined.all(), form.cost, outcome))
+                if not fits_table(outcome, data, table, 1e8 if form.pruned else 4.0):
+                    continue
+                shorter = without_idle_terms(outcome, data)
+                if shorter is not None:
+                    again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+                    task.budget.count(again.evaluations)
+                    if fits_table(again, data, table, 1e8):
+                        outcome = again
+                good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
             if good:
-                good.sort(key=lambda item: item[:2])
-                return [outcome for _, _, outcome in good[: self.keep]]
+                good.sort(key=lambda item: item[:3])
+                return [item[3] for item in good[: self.keep]]
             if task.budget.used_up():
                 break
         return []
@@ -143,7 +145,8 @@ def fits_table(outcome: Fit, data: Dataset, table: Table, room: float = 4.0) -> 
     if not np.isfinite(outcome.errors).all():
         return False
     limit = table.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
-    return bool((outcome.errors * squares(data) <= (1.0 if table.noisy else room) * limit).all())
+    with np.errstate(over="ignore"):
+        return bool((outcome.errors * squares(data) <= (1.0 if table.noisy else room) * limit).all())
 
 
 def _dataset(trials: Sequence[Trial], table: Table, column: int) -> Dataset:

@@ -50,10 +50,12 @@ def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 
         needed = _needed(dictionary, subset, coefficients)
         for part in (needed, np.ones_like(needed)) if 0 < needed.sum() < len(needed) else (np.ones_like(needed),):
             chosen = [i for i, wanted in zip(subset, part, strict=True) if wanted]
-            nodes = sum_nodes([dictionary.nodes[i] for i in chosen], coefficients[0, part], target)
+            parts = [dictionary.nodes[i] for i in chosen]
+            written = [sum_nodes(parts, row, target) for row in coefficients[:, part]]
             cost = sum(1 + dictionary.costs[i] for i in chosen) + target.cost
-            if nodes is not None:
-                forms.append(Form(target.wrap(nodes), coefficients[:, part], cost, len(chosen) < len(subset)))
+            if written[0] is not None:
+                wrapped = [target.wrap(nodes) for nodes in written if nodes is not None]
+                forms.append(Form.of(wrapped, cost, len(chosen) < len(subset)))
     return forms, tried
 
 

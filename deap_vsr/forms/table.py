@@ -12,7 +12,7 @@ from deap_vsr.control.experiment import Trial
 from deap_vsr.engine.program import evaluate
 from deap_vsr.forms.atoms import Atom, Nodes, atoms_of
 from deap_vsr.operators import Array
-from deap_vsr.tree import Node
+from deap_vsr.tree import Constant, Node
 
 #: How far an exact form may be off, relative to the spread of y, and to y itself (rounding).
 TOLERANCE, ROUNDING = 1e-11, 2e-14
@@ -113,3 +113,9 @@ class Form:
     starts: Array
     cost: int
     pruned: bool = False
+
+    @classmethod
+    def of(cls, written: Sequence[Nodes], cost: int, pruned: bool = False) -> Form:
+        """Make one of the nodes written for each setting, which differ in their constants."""
+        starts = [[node.value for node in nodes if isinstance(node, Constant) and node.fitted] for nodes in written]
+        return cls(written[0], np.array(starts, dtype=float), cost, pruned)

@@ -120,3 +120,20 @@ def test_a_problem_without_finite_values_is_a_clear_error():
     oracle = CallableOracle(lambda X: X[:, 0] * np.nan, [(0.0, 1.0)])
     with pytest.raises(VsrError, match="finite values"):
         discover(oracle, max_evaluations=100)
+
+
+@pytest.mark.parametrize("method", ["vsr-gp", "gp"])
+@pytest.mark.parametrize("hook", ["progress", "tick"])
+def test_an_interrupt_in_the_first_round_returns_the_best_so_far(method, hook):
+    calls = []
+
+    def interrupt(*news):
+        calls.append(news)
+        if len(calls) == {"progress": 4, "tick": 300}[hook]:  # in the middle of a population that has been fitted
+            raise KeyboardInterrupt
+
+    result = discover("trigonometric/sincosinv/6-6-10/prog_0", method, max_evaluations=100_000, **{hook: interrupt})
+    assert result.stopped_by == "interrupted"
+    assert len(result.rounds) <= 1
+    assert 300 <= result.evaluations < 10_000
+    assert result.tree is not None

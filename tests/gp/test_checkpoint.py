@@ -396,10 +396,16 @@ def test_a_round_goes_on_from_any_generation_that_it_tells_of_also_the_last():
 
 def test_what_a_round_tells_is_the_generation_its_best_error_and_a_population_that_does_not_grow():
     told = []
-    population, _ = round_of(4, told.append)
-    assert [generation.number for generation in told] == list(range(len(told)))
-    assert all(len(generation.population) <= generation.size == 12 for generation in told)
-    assert told[-1].error == min(individual.fitness.values[0] for individual in population)
+
+    def keep(generation):
+        best = min(individual.fitness.values[0] for individual in generation.population)
+        assert generation.error == best
+        assert 2 < len(generation.population) <= generation.size == 12
+        told.append((generation.number, len(generation.rows)))
+
+    round_of(6, keep)
+    assert len(told) >= 6
+    assert told == [(number, number + 1) for number in range(len(told))]
 
 
 # --- trees as JSON ------------------------------------------------------------------------
@@ -485,3 +491,16 @@ def test_a_state_that_is_no_complete_tree_is_refused(tree, data):
         tree_from(state[:cut])
     with pytest.raises(VsrError, match="extra token"):
         tree_from([*state, ["leaf", "x1", True]])
+
+
+@pytest.mark.parametrize("missing", ["choose", "checkpoint_whole", "half"])
+def test_a_tree_over_another_set_is_a_clear_error(missing):
+    pset, other = own_set(), own_set()
+    for names in (other.mapping, other.context):
+        names.pop(missing, None)
+    found = pset.mapping[missing]
+    node = found() if isinstance(found, gp.MetaEphemeral) else found
+    tree = MaskedTree([node, *[pset.mapping["a"]] * node.arity])
+    assert keys(through_json(tree, pset)) == keys(tree)
+    with pytest.raises(VsrError):
+        through_json(tree, other).evaluate([[1.0, 2.0]], other)

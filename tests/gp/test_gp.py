@@ -1,3 +1,4 @@
+import builtins
 import copy
 import os
 import pickle
@@ -258,3 +259,26 @@ def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
     terminals = [t for kinds in pset.terminals.values() for t in kinds if not isinstance(t, gp.MetaEphemeral)]
     assert {terminal.value for terminal in terminals} == {"x2"}
     assert pset.arguments == ["x1", "x2", "x3"]
+
+
+def test_the_set_of_a_round_has_single_operators_and_no_ready_made_terms():
+    # A leaf such as C*sin(x) would know the shape of the benchmark.
+    pset = round_set((*OPERATORS, "inv", "n2"), (0, 1, 2), 3)
+    primitives = {primitive.name: primitive.arity for kinds in pset.primitives.values() for primitive in kinds}
+    assert primitives == {"add": 2, "sub": 2, "mul": 2, "sin": 1, "inv": 1, "n2": 1}
+    assert sum(len(kinds) for kinds in pset.terminals.values()) == 3 + 1
+
+
+def test_no_text_is_parsed_or_compiled_while_candidates_are_grown_and_fitted(monkeypatch):
+    asked = task(lambda X: X[:, 0] * X[:, 1] + np.sin(X[:, 0]), evaluations=3000)
+    GpRegressor(generations=1).regress(asked)  # kernels are ready
+
+    def refuse(*arguments, **options):
+        raise AssertionError("source text in the inner loop")
+
+    for place, name in ((gp, "compile"), (builtins, "eval"), (builtins, "compile"), (MaskedTree, "from_infix")):
+        monkeypatch.setattr(place, name, refuse)
+    found = GpRegressor().regress(asked)
+    monkeypatch.undo()
+    assert found
+    assert asked.budget.evaluations >= 3000
