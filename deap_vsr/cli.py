@@ -253,13 +253,16 @@ def _configuration(text: str) -> tuple[int, int, int]:
 @app.command("discover")
 def discover_command(
     problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
-    method: Annotated[str, typer.Option(help="vsr-gp (variables freed one by one) or gp (all at once).")] = "vsr-gp",
+    method: Annotated[
+        str, typer.Option(help="vsr (slots solved one by one), vsr-gp (as published) or gp (all at once).")
+    ] = "vsr",
     expansion: Annotated[
-        str, typer.Option(help="How a round grows the formula: joint (as published); empty: the method's own.")
+        str, typer.Option(help="How a round grows the formula: slotwise or joint; empty: the method's own.")
     ] = "",
     schedule: Annotated[
-        str, typer.Option(help="Order in which variables are freed: numeric, auto, or e.g. x3,x1,x2.")
-    ] = "numeric",
+        str,
+        typer.Option(help="Order in which variables are freed: numeric, auto, or e.g. x3,x1,x2; empty: auto for vsr."),
+    ] = "",
     preset: Annotated[str, typer.Option(help="paper: the published settings.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole run.")] = 0,
     time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds; 0: none. 60 if no limit is given.")] = 0.0,
@@ -293,7 +296,7 @@ def discover_command(
             problem,
             method,
             expansion=expansion or None,
-            schedule=schedule,
+            schedule=schedule or None,
             seed=seed,
             time_limit=time_limit or None,
             max_evaluations=max_evaluations or None,

@@ -14,20 +14,23 @@ import numpy as np
 
 import deap_vsr
 from deap_vsr.control.checkpoint import Checkpoint
-from deap_vsr.control.contract import Budget
+from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
-from deap_vsr.control.vertical import Progress, Schedule, Settings, automatic_order, search
+from deap_vsr.control.slots import SlotSettings, search_slotwise
+from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, automatic_order, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.errors import VsrError
+from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor
 from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result
 
-#: The methods there are: vertical GP as published, and GP over all variables at once.
-METHODS = ("vsr-gp", "gp")
+#: The methods there are, and the expansions each has, its own first: our own method, vertical GP as published, and GP
+#: over all variables at once.
+METHODS: dict[str, tuple[str, ...]] = {"vsr": ("slotwise",), "vsr-gp": ("joint", "slotwise"), "gp": ()}
 
 #: The paper's settings; population, offspring and batch size are not from the paper.
 _PAPER = (
@@ -41,10 +44,10 @@ _OURS = (Settings(), GpRegressor())
 
 def discover(
     problem: str | Equation | Oracle,
-    method: str = "vsr-gp",
+    method: str = "vsr",
     *,
     expansion: str | None = None,
-    schedule: str | Sequence[str] = "numeric",
+    schedule: str | Sequence[str] | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     max_evaluations: int | None = None,
@@ -63,9 +66,10 @@ def discover(
     Parameters
     ----------
     problem : name or path of an equation file, Equation, or any oracle
-    method : "vsr-gp" or "gp"
-    expansion : "joint", for vertical methods: how a round grows the formula
+    method : "vsr" (slots solved one by one), "vsr-gp" (as published) or "gp" (all variables at once)
+    expansion : "slotwise" or "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
+        By default auto for slotwise, numeric for joint expansion.
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
     noise : of an equation file's oracle
     preset : "paper" for the published settings
@@ -83,8 +87,11 @@ def discover(
     """
     if method not in METHODS:
         raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
-    if expansion not in (None, "joint") or (expansion and not method.startswith("vsr")):
-        raise VsrError(f"method {method} has no expansion {expansion!r}" + (": joint" if method != "gp" else ""))
+    expansions = METHODS[method]
+    if expansion is not None and expansion not in expansions:
+        known = " or ".join(expansions) or "none"
+        raise VsrError(f"method {method} has no expansion {expansion!r}; it has {known}")
+    expansion = expansion or (expansions[0] if expansions else None)
     if preset not in (None, "paper"):
         raise VsrError(f"unknown preset {preset!r}; known is paper")
     equation = (
@@ -95,6 +102,8 @@ def discover(
     oracle: Oracle = EquationOracle(equation, noise, seed) if equation is not None else problem  # type: ignore[assignment]
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = 60.0
+    if expansion == "slotwise" and checkpoint is not None:
+        raise VsrError("checkpoints are for joint expansion; slotwise runs take seconds and are started anew")
     settings, regressor = _PAPER if preset == "paper" else _OURS
     if optimizer is not None:
         regressor = replace(regressor, optimizer=optimizer)
@@ -102,30 +111,37 @@ def discover(
     compile_kernels()  # on nobody's clock
     memory = _peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
-    plan = _schedule(schedule, method, oracle, rng)
-    kept = None
-    if checkpoint is not None:
-        identity: dict[str, Any] = {
-            "problem": equation.name if equation is not None else list(oracle.names),
-            "method": method,
-            "seed": seed,
-            "preset": preset,
-            "schedule": plan,
-            "settings": asdict(settings),
-            "regressor": asdict(regressor),
-        }
-        kept = Checkpoint(Path(checkpoint), identity, resume)
-    outcome = search(oracle, regressor, plan, budget, rng, settings, progress, checkpoint=kept)
+    used: dict[str, Any] = {"preset": preset, **asdict(settings), **asdict(regressor)}
+    if expansion == "slotwise":
+        forms = FormsRegressor() if method == "vsr" else regressor
+        used = {"slotwise": asdict(SlotSettings()), **used}
+        order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, rng))
+        plan, outcome = _slotwise(oracle, forms, regressor, budget, rng, settings, progress, order)
+    else:
+        plan = _schedule(schedule or "numeric", method, oracle, rng)
+        kept = None
+        if checkpoint is not None:
+            identity: dict[str, Any] = {
+                "problem": equation.name if equation is not None else list(oracle.names),
+                "method": method,
+                "seed": seed,
+                "preset": preset,
+                "schedule": plan,
+                "settings": asdict(settings),
+                "regressor": asdict(regressor),
+            }
+            kept = Checkpoint(Path(checkpoint), identity, resume)
+        outcome = search(oracle, regressor, plan, budget, rng, settings, progress, checkpoint=kept)
     seconds = time.perf_counter() - budget.started
     return Result(
         tree=outcome.tree,
         method=method,
-        expansion="joint" if method.startswith("vsr") else None,
+        expansion=expansion,
         schedule=plan,
         seed=seed,
         noise=outcome.noise,
         budget=dict(budget.limits),
-        settings={"preset": preset, **asdict(settings), **asdict(regressor)},
+        settings=used,
         seconds=seconds,
         evaluations=budget.evaluations,
         oracle_queries=int(budget.spent["queries"]),
@@ -136,6 +152,32 @@ def discover(
         verdict=judge(outcome.tree, equation) if equation is not None and outcome.tree is not None else None,
         version=deap_vsr.__version__,
     )
+
+
+def _slotwise(
+    oracle: Oracle,
+    forms: Regressor,
+    regressor: GpRegressor,
+    budget: Budget,
+    rng: np.random.Generator,
+    settings: Settings,
+    progress: Callable[[Progress], None],
+    order: tuple[int, ...] | None,
+) -> tuple[Schedule, Outcome]:
+    """Search slotwise and, with what is left of the budget, jointly; returns the order of variables and the outcome."""
+    outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
+    freed = outcome.rounds[-1].freed if outcome.rounds else ()
+    plan = tuple((column,) for column in (*freed, *(c for c in range(len(oracle.variables)) if c not in freed)))
+    if outcome.stopped_by != "exhausted":
+        return plan, outcome
+    again = search(oracle, regressor, plan, budget, rng, settings, progress)
+    best = sorted([*outcome.hall, *again.hall], key=lambda entry: entry[0])
+    tree = again.tree if again.stopped_by == "found" or not best else best[0][1]
+    return plan, replace(again, tree=tree, hall=best, rounds=[*outcome.rounds, *again.rounds])
+
+
+def _columns(schedule: Schedule) -> tuple[int, ...]:
+    return tuple(column for group in schedule for column in group)
 
 
 def _schedule(wanted: str | Sequence[str], method: str, oracle: Oracle, rng: np.random.Generator) -> Schedule:

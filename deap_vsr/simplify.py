@@ -125,6 +125,25 @@ def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) ->
     return _ordered(tree, vocabulary).nodes
 
 
+def without_neutral(tree: MaskedTree) -> MaskedTree:
+    """Return the tree without factors and divisors of 1 and terms of 0; literals only, open constants stay."""
+    stack: list[list[Node]] = []
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        neutral = {"mul": 1.0, "div": 1.0, "add": 0.0, "sub": 0.0}.get(node.name) if node.arity == 2 else None
+        if neutral is not None and _is_literal(operands[1], neutral):
+            stack.append(operands[0])
+        elif node.name in ("mul", "add") and neutral is not None and _is_literal(operands[0], neutral):
+            stack.append(operands[1])
+        else:
+            stack.append([node, *chain.from_iterable(operands)])
+    return type(tree)(stack[0])
+
+
+def _is_literal(nodes: Sequence[Node], value: float) -> bool:
+    return len(nodes) == 1 and isinstance(nodes[0], Constant) and not nodes[0].fitted and nodes[0].value == value
+
+
 def canonical(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTree:
     """Return the canonical form: constants folded, commutative operands ordered.
 

@@ -14,7 +14,7 @@ from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import OracleError
 from deap_vsr.operators import Array
-from deap_vsr.simplify import fold
+from deap_vsr.simplify import fold, without_neutral
 from deap_vsr.tree import Constant, MaskedTree
 
 #: Largest NMSE of an exact formula on fresh data.
@@ -79,14 +79,14 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
         return float(fit(_literals(tree.with_constants(values)), data).errors[0])
 
     if error(short) <= allowed:
-        return fold(_literals(tree.with_constants(short)))
+        return without_neutral(fold(_literals(tree.with_constants(short))))
     values = full.copy()
     for i in range(len(values)):
         trial = values.copy()
         trial[i] = short[i]
         if error(trial) <= allowed:
             values = trial
-    return fold(_literals(tree.with_constants(values)))
+    return without_neutral(fold(_literals(tree.with_constants(values))))
 
 
 def short_number(value: float, error: float) -> float:
@@ -100,7 +100,7 @@ def short_number(value: float, error: float) -> float:
 
 
 def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 30) -> bool:
-    """Whether the formula, its constants as they are, holds on fresh data and beyond the domain, where that can be asked.
+    """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
     A surrogate may do as well as the law on the domain; it hardly does outside.
     """

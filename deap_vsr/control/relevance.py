@@ -1,4 +1,4 @@
-"""Which variables matter at all, by changing many of them at once: most of a thousand are ruled out with a few points."""
+"""Which variables matter at all, by changing many at once: most of a thousand are ruled out with a few points."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from deap_vsr.operators import Array
 def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3) -> list[int]:
     """Return the columns on which y depends.
 
-    Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group whose
-    change never changes y is ruled out; the others are halved. With noise a change counts from five standard deviations.
+    Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group
+    whose change never changes y is ruled out; the others are halved. With noise a change counts from five standard
+    deviations.
     """
     n_pairs = n_pairs if noise == 0 else 4 * n_pairs
     here, y = _finite_points(oracle, rng, n_pairs)

@@ -1,7 +1,7 @@
 """Slotwise expansion: every slot is measured as a function of one more variable, and solved on its own.
 
-The freed variables are sampled as one batch, the next one is set to a value, the rest is held, and the open constants are
-fitted. Repeated for several values, every slot has a table in one variable, whatever the number of variables is.
+The freed variables are sampled as one batch, the next one is set to a value, the rest is held, and the open constants
+are fitted. Repeated for several values, every slot has a table in one variable, whatever the number of variables is.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ EXACT = FreezeRule(error=1e-17, spread=1e-19)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a table is measured: how many values of the new variable, evenly or as it is sampled, in which share of its range.
+    """How a table is measured: at how many values of the new variable, and where in its domain.
 
+    Values are spread as the variable is sampled, or evenly, over the domain or a window, a share of it.
     Of ``spare`` more settings than wanted, those at which y spans the fewest decades are taken.
     """
 
@@ -48,11 +49,17 @@ class SlotSettings:
     """Numbers of slotwise expansion.
 
     A table has ``n_settings`` settings of what is held; ``plans`` says at which values of the new variable, first and
-    where that does not do. ``beam`` combinations of forms are tried for a variable, ``max_nodes`` formulas grown in all.
+    where that does not do. ``beam`` combinations of forms are tried for a variable, ``max_nodes`` formulas grown in
+    all.
     """
 
     n_settings: int = 3
-    plans: tuple[Plan, ...] = (Plan(12), Plan(28, even=True, spare=3), Plan(24, window=0.2, spare=3), Plan(24, window=0.04))
+    plans: tuple[Plan, ...] = (
+        Plan(12),
+        Plan(28, even=True, spare=3),
+        Plan(24, window=0.2, spare=3),
+        Plan(24, window=0.04),
+    )
     beam: int = 4
     max_nodes: int = 300
 
@@ -219,9 +226,7 @@ class _Slotwise:
 
     # --- measuring and solving slots ---
 
-    def _solutions(
-        self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str
-    ) -> Solutions | None:
+    def _solutions(self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str) -> Solutions | None:
         """Return forms for each slot that moves with `column`; None if one has none."""
         for plan in self.settings.plans if effort == "all" else self.settings.plans[:1]:
             tables = self._measure(tree, freed, column, plan)
@@ -242,9 +247,9 @@ class _Slotwise:
     def _solve(self, trials: list[Trial], column: int, effort: str) -> list[Candidate]:
         if min(len(trial.y) for trial in trials) < 5:
             return []
+        share, operators = self.budget.part(0.5), self.oracle.function_set
         task = Task(
-            [], lambda rng: trials, self.oracle.function_set, (column,), len(self.variables), self.budget.part(0.5), 1e-18,
-            self.rng, effort=effort,
+            [], lambda rng: trials, operators, (column,), len(self.variables), share, 1e-18, self.rng, effort
         )  # fmt: skip
         return self.regressor.regress(task)
 
@@ -307,7 +312,7 @@ class _Slotwise:
     def _verified(
         self, tree: MaskedTree, starts: Array, settings: Array, freed: tuple[int, ...], held: tuple[int, ...]
     ) -> MaskedTree | None:
-        """Return the tree frozen by an experiment of fresh joint data at the settings of the table; None if it fails."""
+        """Return the tree frozen by fresh joint data at the settings of the table; None if it does not hold."""
         before = self.budget.spent
         n_points = tree.n_constants + 4
         try:

@@ -159,6 +159,6 @@ def _merged_product(branch: _Branch) -> _Branch:
     slots = [factor for factor in factors if factor.values is not None]
     if len(slots) < 2:
         return branch
-    values = np.prod([slot.values for slot in slots], axis=0)
+    values: Array = np.prod([slot.values for slot in slots if slot.values is not None], axis=0)
     merged = _Branch(Constant(float(values[-1]), True, True, slots[0].node.ret), [], values)
     return _joined("mul", [merged, *(factor for factor in factors if factor.values is None)])

@@ -1,8 +1,8 @@
 """Atoms: all constant-free expressions of one variable that an operator set can build, simple ones first.
 
-Built by rule from whatever set: functions of what is there, products and quotients of what is there. Sums are built as well,
-as arguments of functions, but are no atoms: sums of atoms are what the search is for. Of expressions with the same values, up to a
-factor, only the simplest stays.
+Built by rule from whatever set: functions of what is there, products and quotients of what is there. Sums are built as
+well, as arguments of functions, but are no atoms: sums of atoms are what the search is for. Of expressions with the
+same values, up to a factor, only the simplest stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Nodes = tuple[Node, ...]
 
 @dataclass(frozen=True)
 class Atom:
-    """An expression of x1, and what it costs: one for each operator and leaf, more for functions of functions or sums."""
+    """An expression of x1, and what it costs: one for each operator and leaf, more for functions of functions."""
 
     nodes: Nodes
     cost: int
@@ -61,28 +61,28 @@ def atoms_of(function_set: tuple[str, ...], max_cost: int = 8, limit: int = 150)
     """Return the atoms of a set, cheapest first, at most `limit`; x itself is the first."""
     allowed = frozenset(function_set)
     unary = functions(function_set)
-    products = [name for name in ("mul", "div") if name in allowed]
-    sums = [name for name in ("add", "sub") if name in allowed]
+    products: list[str] = [name for name in ("mul", "div") if name in allowed]
+    sums: list[str] = [name for name in ("add", "sub") if name in allowed]
     seen: set[bytes] = set()
     built: dict[int, list[tuple[Nodes, bool, bool]]] = {1: [((variable(1),), False, False)]}  # nodes, function?, sum?
     result = [Atom((variable(1),), 1)]
     _is_new((variable(1),), seen)
     for cost in range(2, max_cost + 1):
         fresh: list[tuple[Nodes, bool, bool]] = []
-        for name in products:
+        for operator in products:
             for left in range(1, cost - 1):
                 for a, _, first in built.get(left, []):
                     for b, _, second in built.get(cost - 1 - left, []):
                         if not (first or second):
-                            fresh.append(((node_from_name(name), *a, *b), False, False))
+                            fresh.append(((node_from_name(operator), *a, *b), False, False))
         for function in unary:
             fresh += [(function.of(n, allowed), True, False) for n, inner, _ in built.get(cost - 1, []) if not inner]
             fresh += [(function.of(n, allowed), True, False) for n, inner, _ in built.get(cost - 2, []) if inner]
-        for name in sums:
+        for operator in sums:
             for left in range(1, cost - 4):
                 for a, _, _ in built.get(left, []):
                     for b, _, _ in built.get(cost - 4 - left, []):
-                        fresh.append(((node_from_name(name), *a, *b), False, True))
+                        fresh.append(((node_from_name(operator), *a, *b), False, True))
         built[cost] = [item for item in fresh if _is_new(item[0], seen)]
         result += [Atom(nodes, cost) for nodes, _, is_sum in built[cost] if not is_sum]
         if len(result) >= limit:
@@ -91,7 +91,7 @@ def atoms_of(function_set: tuple[str, ...], max_cost: int = 8, limit: int = 150)
 
 
 def _is_new(nodes: Nodes, seen: set[bytes]) -> bool:
-    """Whether the values are no constant, finite somewhere, and not those of an expression seen before, up to a factor."""
+    """Whether the values are no constant, finite somewhere, and new, up to a factor."""
     values = evaluate([nodes], _PROBES)[0]
     values[~np.isfinite(values) | (np.abs(values) > 1e100)] = np.nan
     known = values[np.isfinite(values)]

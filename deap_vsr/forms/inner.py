@@ -1,7 +1,7 @@
 """Stage 4, one inner constant: u(theta g(x)), u(g(x) + theta) and g(x)**theta, scanned over theta.
 
-At each theta everything else is linear: the best small sum that holds a function of theta is found as in stage 1. Where a
-scan dips, Levenberg-Marquardt goes on.
+At each theta everything else is linear: the best small sum that holds a function of theta is found as in stage 1.
+Where a scan dips, Levenberg-Marquardt goes on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Family:
     costs: list[int]
 
 
-def inner_constants(target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS) -> Iterator[tuple[list[Form], int]]:
+def inner_constants(
+    target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS
+) -> Iterator[tuple[list[Form], int]]:
     """Yield, family by family, forms to be fitted, and how many subsets were tried; the constants are starts only.
 
     `counts` says among how many columns sums of 1, 2, ... terms are looked for; `n_inner` how many of the first atoms
@@ -93,7 +95,8 @@ def _family(
         single.append((_Apply(u, argument), _Write(u, write, table.allowed), 4))
         if u.name != "inv" and table.allowed & {"inv", "div"}:
             inverse = Function("inv")
-            single.append((_Apply(inverse, _Apply(u, argument)), _Write(inverse, _Write(u, write, table.allowed), table.allowed), 5))
+            inner = _Write(u, write, table.allowed)
+            single.append((_Apply(inverse, _Apply(u, argument)), _Write(inverse, inner, table.allowed), 5))
     if not unary:
         single.append((argument, write, 3))
     products = list(single)
@@ -112,7 +115,9 @@ def _family(
     return Family(grid, [p[0] for p in products], [p[1] for p in products], [p[2] for p in products])
 
 
-def _scan(target: Target, family: Family, g: Array, counts: Sequence[int], below: bool = False) -> tuple[list[Form], int]:
+def _scan(
+    target: Target, family: Family, g: Array, counts: Sequence[int], below: bool = False
+) -> tuple[list[Form], int]:
     """Scan the first setting over theta, and return forms with their starts at the deepest dips.
 
     With `below` the functions of theta are in a denominator: z = P - z C u is P/(1 + C u), as for ratios.
@@ -132,8 +137,8 @@ def _scan(target: Target, family: Family, g: Array, counts: Sequence[int], below
     columns = np.concatenate([np.ones((1, len(z))), fixed[good]])
     # Some of the functions, then 1 and the atoms, then the others: small sums see the simplest of both.
     behind = moving[head : max(counts) - len(columns)]
-    A = np.concatenate([moving[:head].transpose(1, 0, 2), np.broadcast_to(columns, (len(family.thetas), *columns.shape)),
-                        behind.transpose(1, 0, 2)], axis=1) / tolerance  # fmt: skip
+    everywhere = np.broadcast_to(columns, (len(family.thetas), *columns.shape))
+    A = np.concatenate([moving[:head].transpose(1, 0, 2), everywhere, behind.transpose(1, 0, 2)], axis=1) / tolerance
     least = np.empty((len(A), len(counts)))
     best: Indices = np.empty((len(A), len(counts), len(counts)), np.int64)
     first_below = A.shape[1] if len(behind) else head

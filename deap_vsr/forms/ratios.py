@@ -29,7 +29,7 @@ def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep:
         [cost + 1 for cost in plain.costs[1 : n_below + 1]] + plain.costs,
     )  # fmt: skip
     subsets, tried = fitting_subsets(target, both, counts, first_below=n_below)
-    forms = []
+    forms: list[Form] = []
     for subset, coefficients in subsets:
         above = [i for i in subset if i >= n_below]
         under = [i for i in subset if i < n_below]

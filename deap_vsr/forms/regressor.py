@@ -69,8 +69,8 @@ def expensive_stages(table: Table) -> Iterator[Found]:
 class FormsRegressor:
     """One-variable forms as a regressor of the shared contract.
 
-    A task is solved that asks for a formula of one variable: for nothing to start from, or for candidates with one slot.
-    ``keep`` forms are returned at most. With ``noisy`` the weights of the trials are inverse variances.
+    A task is solved that asks for a formula of one variable: with nothing to start from, or with candidates of one
+    slot. ``keep`` forms are returned at most. With ``noisy`` the weights of the trials are inverse variances.
     """
 
     keep: int = 3
@@ -157,14 +157,12 @@ def _dataset(trials: Sequence[Trial], table: Table, column: int) -> Dataset:
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
-    nodes = [
-        node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in outcome.tree
-    ]
+    nodes = [node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in outcome.tree]
     return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants, outcome.evaluations)
 
 
 def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial | None:
-    """Return the trial of the values that the only slot must have, where the tree is affine in it; None if it is not."""
+    """Return the trial of the values that the only slot must have; None if the tree is not affine in it."""
     values = [tree.with_constants([value]).evaluate(trial.X) for value in (0.0, 1.0, 2.0)]
     slope = values[1] - values[0]
     with np.errstate(all="ignore"):

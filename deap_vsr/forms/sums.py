@@ -37,7 +37,9 @@ class Dictionary:
         atoms = [target.table.atoms[i] for i in good]
         ones = np.ones((1, *values.shape[1:]))
         return cls(
-            np.concatenate([ones, values[good]]), [None, *(atom.nodes for atom in atoms)], [1, *(a.cost for a in atoms)]
+            np.concatenate([ones, values[good]]),
+            [None, *(atom.nodes for atom in atoms)],
+            [1, *(atom.cost for atom in atoms)],
         )
 
 
@@ -71,14 +73,14 @@ def fitting_subsets(
     """Return subsets that fit in every setting with their coefficients (n_settings, n_terms), cheapest first."""
     limits = target.table.limits(len(counts))
     room = max(target.table.n_points - 2, 1)  # a sum of as many terms as points fits anything
-    counts = np.array([count if size <= room else 0 for size, count in enumerate(counts, start=1)], np.int64)
+    looked_at: Indices = np.array([c if size <= room else 0 for size, c in enumerate(counts, start=1)], np.int64)
     scaled = dictionary.values / target.tolerance
     z = target.z / target.tolerance
     found: Indices = np.empty((MAX_FOUND, len(counts)), np.int64)
     best: Indices = np.empty((len(counts), len(counts)), np.int64)
     below = len(scaled) if first_below is None else first_below
     first = np.ascontiguousarray(scaled[:, 0])
-    n_found, tried = find_subsets(first, z[0], counts, below, limits, found, best, np.empty(len(counts)))
+    n_found, tried = find_subsets(first, z[0], looked_at, below, limits, found, best, np.empty(len(counts)))
     result = []
     for row in found[:n_found]:
         subset = [int(i) for i in row if i >= 0]

@@ -52,7 +52,7 @@ class Table:
     @property
     def n_points(self) -> int:
         """Points at each setting."""
-        return self.y.shape[1]
+        return int(self.y.shape[1])
 
     @property
     def allowed(self) -> frozenset[str]:
@@ -65,7 +65,7 @@ class Table:
         return atoms_of(self.function_set)
 
     def values(self, count: int) -> Array:
-        """Return the values of the first `count` atoms: (n_atoms, n_settings, n_points), NaN where one is of no use."""
+        """Return the values of the first `count` atoms, (n_atoms, n_settings, n_points); NaN for one of no use."""
         atoms = self.atoms[:count]
         if len(atoms) not in self._values:
             out = evaluate([atom.nodes for atom in atoms], self.x.reshape(-1, 1)).reshape(len(atoms), *self.x.shape)

@@ -189,7 +189,9 @@ def test_the_trials_of_an_experiment_have_a_setting_each_and_all_candidates_are_
             settings.append(tuple(X[0, 1:]))
         return gas(X)
 
-    run(Scripted(["C*x1", "C*x1 + C", "C + C*sin(x1)"]), oracle(spied), settings=Settings(restart=False))
+    run(
+        Scripted(["C*x1", "C*x1 + C", "C + C*sin(x1)"]), oracle(spied), settings=Settings(restart=False), queries=50_000
+    )
     # One trial for the search and five for the experiment of the first round, whatever the number of candidates.
     assert len(set(settings[:6])) == 6
     assert len(settings) == 18
@@ -234,6 +236,26 @@ def test_the_hall_holds_distinct_formulas_best_first_and_no_more_than_its_size()
     assert errors == sorted(errors)
     assert errors[0] < 1e-20
     assert budget.evaluations > 0
+
+
+def test_a_formula_enters_the_hall_once_however_it_is_written_and_whatever_its_constants():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    hall, budget = Hall(10, Dataset.of([Trial(X, gas(X))] * 2)), Budget(oracle())
+    frozen = MaskedTree.from_infix("C*x1").with_constants([0.9]).with_mask([0, 0, 0])
+    for tree in (*map(MaskedTree.from_infix, ("C*x1", "x1*C", "C*x1", "C + C*x1", "x1*C + C")), frozen):
+        hall.offer(tree, budget)
+    assert len(hall.best) == 2
+    assert {tree.n_constants for _, tree in hall.best} == {1, 2}
+
+
+def test_of_two_fits_of_one_formula_the_better_stays_in_the_hall():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    hall, budget = Hall(10, Dataset.of([Trial(X, np.sin(9 * X[:, 0]))] * 2)), Budget(oracle())
+    errors = [
+        hall.offer(MaskedTree.from_infix("sin(C*x1)").with_constants([start]), budget) for start in (0.1, 9.01, 0.1)
+    ]
+    assert errors[1] < 1e-20 < errors[0]
+    assert [error for error, _ in hall.best] == [errors[1]]
 
 
 def test_the_hall_ranks_by_the_worse_of_two_batches():
