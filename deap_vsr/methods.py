@@ -16,12 +16,13 @@ import deap_vsr
 from deap_vsr.control.checkpoint import Checkpoint
 from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
-from deap_vsr.control.freezing import FreezeRule
+from deap_vsr.control.freezing import FreezeRule, measure_noise
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
 from deap_vsr.control.slots import SlotSettings, search_slotwise
 from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, automatic_order, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.errors import VsrError
+from deap_vsr.forms.noisy import search_noisy
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor
 from deap_vsr.metrics import judge
@@ -148,6 +149,7 @@ def discover(
         peak_memory_mb=_peak_memory() - memory,
         stopped_by=outcome.stopped_by,
         rounds=outcome.rounds,
+        standard_errors=outcome.standard_errors,
         equation=equation.name if equation is not None else "",
         verdict=judge(outcome.tree, equation) if equation is not None and outcome.tree is not None else None,
         version=deap_vsr.__version__,
@@ -165,7 +167,12 @@ def _slotwise(
     order: tuple[int, ...] | None,
 ) -> tuple[Schedule, Outcome]:
     """Search slotwise and, with what is left of the budget, jointly; returns the order of variables and the outcome."""
-    outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
+    noise = measure_noise(oracle, rng, 4, 2)
+    if noise > 0:
+        noise = measure_noise(oracle, rng, 16, 8)
+        outcome = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)
+    else:
+        outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
     freed = outcome.rounds[-1].freed if outcome.rounds else ()
     plan = tuple((column,) for column in (*freed, *(c for c in range(len(oracle.variables)) if c not in freed)))
     if outcome.stopped_by != "exhausted":

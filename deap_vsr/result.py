@@ -16,7 +16,8 @@ from deap_vsr.tree import MaskedTree
 class Result:
     """The formula that was found, how good it is, what it cost, and the path that led to it.
 
-    ``verdict`` is the judge's, where the hidden formula is known.
+    ``verdict`` is the judge's, where the hidden formula is known; ``standard_errors`` are those of the numbers of a
+    formula found in noise, in prefix order.
     """
 
     tree: MaskedTree | None
@@ -35,6 +36,7 @@ class Result:
     rounds: list[Round] = field(default_factory=list)
     equation: str = ""
     verdict: Verdict | None = None
+    standard_errors: tuple[float, ...] | None = None
     version: str = ""
 
     @property
@@ -71,6 +73,7 @@ class Result:
             "expression": self.expression,
             "sympy": self.sympy,
             "latex": self.latex,
+            "standard_errors": list(self.standard_errors) if self.standard_errors is not None else None,
             "n_constants": sum(not node.arity and not isinstance(node.value, str) for node in self.tree or []),
             "metrics": verdict.metrics if verdict else None,
             "recovered": verdict.recovered if verdict else None,

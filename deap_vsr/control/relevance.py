@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import chdtri
 
 from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.operators import Array
+
+#: With noise, so few variables are not tested.
+KEPT_IN_NOISE = 12
 
 
 def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3) -> list[int]:
     """Return the columns on which y depends.
 
     Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group
-    whose change never changes y is ruled out; the others are halved. With noise a change counts from five standard
-    deviations.
+    whose change never changes y is ruled out; the others are halved. With noise it takes more pairs and a chi-squared
+    test, and what is ruled out may matter a little: few variables are all kept.
     """
-    n_pairs = n_pairs if noise == 0 else 4 * n_pairs
+    if noise > 0 and len(oracle.variables) <= KEPT_IN_NOISE:
+        return list(range(len(oracle.variables)))
+    n_pairs = n_pairs if noise == 0 else 16 * n_pairs
     here, y = _finite_points(oracle, rng, n_pairs)
     there = draw_inputs(oracle.variables, len(here), rng)
     result: list[int] = []
@@ -27,7 +33,11 @@ def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 
         moved[:, group] = there[:, group]
         with np.errstate(all="ignore"):
             change = np.abs(oracle.evaluate(moved) - y)
-        if (change <= np.maximum(1e-13 * np.abs(y), 5.0 * 2**0.5 * noise)).all():
+        if noise > 0:
+            unchanged = np.sum(change**2) <= 2.0 * noise**2 * chdtri(len(y), 1e-3)
+        else:
+            unchanged = (change <= 1e-13 * np.abs(y)).all()
+        if unchanged:
             continue
         if len(group) == 1:
             result.append(group[0])

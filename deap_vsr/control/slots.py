@@ -16,7 +16,7 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
-from deap_vsr.control.freezing import FreezeRule, freeze, measure_noise
+from deap_vsr.control.freezing import FreezeRule, freeze
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
@@ -113,7 +113,7 @@ def search_slotwise(
     progress: Callable[[Progress], None] = lambda news: None,
     order: Sequence[int] | None = None,
 ) -> Outcome:
-    """Find a formula for `oracle`, measuring slots.
+    """Find a formula for an `oracle` whose answers are exact, measuring slots.
 
     ::
 
@@ -133,7 +133,7 @@ def search_slotwise(
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     best = run.best()
-    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
+    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, 0.0)
 
 
 class _Slotwise:
@@ -151,7 +151,6 @@ class _Slotwise:
         self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
         self.settings, self.progress = settings, progress
         self.variables = oracle.variables
-        self.noise = 0.0
         self.rounds: list[Round] = []
         self.answer: MaskedTree | None = None
         self.partial: list[MaskedTree] = []
@@ -160,8 +159,7 @@ class _Slotwise:
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
-        self.noise = measure_noise(self.oracle, self.rng, 4, 2)
-        relevant = relevant_variables(self.oracle, self.rng, self.noise)
+        relevant = relevant_variables(self.oracle, self.rng)
         self.n_relevant = len(relevant)
         start = MaskedTree([Constant(1.0)])
         chosen = [column for column in order if column in relevant] if order is not None else relevant

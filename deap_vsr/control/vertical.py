@@ -87,6 +87,8 @@ class Outcome:
     rounds: list[Round]
     stopped_by: str
     noise: float
+    standard_errors: tuple[float, ...] | None = None
+    """Of the numbers of the tree, in prefix order, where they were fitted to noisy data together."""
 
 
 class Hall:

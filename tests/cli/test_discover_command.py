@@ -26,7 +26,7 @@ from deap_vsr.terminal import progress_line
 LAW = "feynman-unit/I.39.22"
 #: Not found within any time that a test has.
 HARD = "trigonometric/sincosinv/6-6-10/prog_0"
-SMALL = ("--max-evaluations", "2000")
+SMALL = ("--method", "vsr-gp", "--max-evaluations", "2000")
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -114,7 +114,7 @@ def test_resume_without_checkpoint_is_bad_input(run: Run) -> None:
 def test_joint_expansion_is_the_vertical_method_s_own(run: Run) -> None:
     results = []
     for options in ([], ["--expansion", "joint"]):
-        code, out, _ = run(LAW, *SMALL, "--method", "vsr-gp", "--json", *options)
+        code, out, _ = run(LAW, *SMALL, "--json", *options)
         assert code == 0
         results.append(json.loads(out))
         assert results[-1]["expansion"] == "joint"
@@ -223,7 +223,7 @@ def test_ctrl_c_exits_with_130_and_prints_the_best_so_far() -> None:
     result = json.loads(out)
     assert result["stopped_by"] == "interrupted"
     assert result["evaluations"] >= 1000
-    # Thousands of candidates had been fitted: the best of them is the best so far.
+    # Thousands of candidates had been fitted: the best of them is the best so far. Fails at e01ddd8: it is empty.
     assert result["expression"] != ""
     MaskedTree.from_infix(result["expression"])
     assert set(result["metrics"]) == {"mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -420,6 +421,18 @@ def test_the_noise_of_two_oracles_does_not_interfere() -> None:
     np.random.seed(0)  # noqa: NPY002
     mixed = [noise_of(oracle, 5) for oracle in (first, second, first)]
     np.testing.assert_array_equal(np.concatenate([mixed[0], mixed[2]]), alone)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_oracle_goes_on_from_its_state_with_the_same_noise_and_count(kind: str) -> None:
+    oracle, other = flat(noise=Noise(1.0, kind), seed=6), flat(noise=Noise(1.0, kind), seed=99)
+    noise_of(oracle, 7)
+    state = json.loads(json.dumps(oracle.state()))
+    expected = noise_of(oracle, 5)
+    other.restore(state)
+    assert other.queries == 7
+    np.testing.assert_array_equal(noise_of(other, 5), expected)
+    assert other.queries == oracle.queries == 12
 
 
 def test_noise_is_the_same_under_every_hash_seed(run_python: Callable[..., str]) -> None:

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -256,6 +258,22 @@ def test_of_two_fits_of_one_formula_the_better_stays_in_the_hall():
     ]
     assert errors[1] < 1e-20 < errors[0]
     assert [error for error, _ in hall.best] == [errors[1]]
+
+
+def test_a_hall_comes_back_from_json_and_still_knows_how_well_each_formula_did():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    y = np.sin(9 * X[:, 0])
+    hall, budget = Hall(2, Dataset.of([Trial(X, y), Trial(X[:20], y[:20])])), Budget(oracle())
+    for text, start in (("sin(C*x1)", 9.01), ("C*x1 + C*x2 + C", 1.0), ("C*x2", 1.0)):
+        tree = MaskedTree.from_infix(text)
+        hall.offer(tree.with_constants([start] * tree.n_constants), budget)
+    back = Hall.restored(2, json.loads(json.dumps(hall.state(), default=lambda value: value.tolist())), None)
+    assert back.best == hall.best
+    assert back.all.token == hall.all.token
+    assert len(back.best) == 2
+    worse = MaskedTree.from_infix("sin(C*x1)").with_constants([0.1])
+    assert back.offer(worse, budget) > 0.1
+    assert back.best == hall.best
 
 
 def test_the_hall_ranks_by_the_worse_of_two_batches():

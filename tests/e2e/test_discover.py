@@ -20,6 +20,7 @@ KEYS = [
     "expression",
     "sympy",
     "latex",
+    "standard_errors",
     "n_constants",
     "metrics",
     "recovered",
@@ -136,4 +137,4 @@ def test_an_interrupt_in_the_first_round_returns_the_best_so_far(method, hook):
     assert result.stopped_by == "interrupted"
     assert len(result.rounds) <= 1
     assert 300 <= result.evaluations < 10_000
-    assert result.tree is not None
+    assert result.tree is not None  # fails at e01ddd8: the candidates of an unfinished round are lost

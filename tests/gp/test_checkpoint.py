@@ -104,7 +104,7 @@ def test_a_run_killed_again_and_again_gives_the_result_of_an_uninterrupted_one(m
 
 @pytest.mark.parametrize("method", ["vsr-gp", "gp"])
 def test_a_run_killed_as_soon_as_it_has_been_resumed_loses_nothing(method, tmp_path, kill_after):
-    # The first checkpoint of a resumed run is written before its regressor has done anything.
+    # Fails at e01ddd8: the first checkpoint of a resumed run is written without what the regressor goes on from.
     def attempt():
         return discover(PROBLEM, method, checkpoint=tmp_path / "run.json", resume=True, **LIMITS)
 
@@ -114,7 +114,7 @@ def test_a_run_killed_as_soon_as_it_has_been_resumed_loses_nothing(method, tmp_p
 
 
 def test_writing_checkpoints_changes_nothing_and_leaves_one_file(tmp_path, kill_after):
-    result = discover(PROBLEM, checkpoint=tmp_path / "run.json", **LIMITS)
+    result = discover(PROBLEM, "vsr-gp", checkpoint=tmp_path / "run.json", **LIMITS)
     assert plain(result) == uninterrupted()
     assert os.listdir(tmp_path) == ["run.json"]
 
@@ -126,7 +126,7 @@ def content(tmp_path_factory):
     with pytest.MonkeyPatch.context() as monkeypatch:
         killer(monkeypatch)(5)
         with pytest.raises(KilledError):
-            discover(PROBLEM, checkpoint=path, **LIMITS)
+            discover(PROBLEM, "vsr-gp", checkpoint=path, **LIMITS)
     return path.read_bytes()
 
 
@@ -140,7 +140,7 @@ def saved(content, tmp_path):
 
 def test_a_run_may_go_on_with_another_budget(saved, content):
     spent = json.loads(content)["state"]["spent"]
-    result = discover(PROBLEM, checkpoint=saved, resume=True, max_evaluations=spent["evaluations"] + 1000)
+    result = discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, max_evaluations=spent["evaluations"] + 1000)
     assert result.stopped_by == "evaluations"
     assert spent["evaluations"] + 1000 <= result.evaluations < spent["evaluations"] + 5000
     assert result.oracle_queries > spent["queries"]
@@ -150,7 +150,7 @@ def test_seconds_that_were_spent_before_a_kill_count(saved, content):
     changed = json.loads(content)
     changed["state"]["spent"]["seconds"] = 1e6
     saved.write_text(json.dumps(changed))
-    result = discover(PROBLEM, checkpoint=saved, resume=True, time_limit=1e6)
+    result = discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, time_limit=1e6)
     assert result.stopped_by == "seconds"
     assert result.seconds > 1e6
 
@@ -164,14 +164,14 @@ def test_seconds_that_were_spent_before_a_kill_count(saved, content):
         ({"schedule": "x3,x2,x1"}, r"schedule is \[\[0\], \[1\], \[2\]\] there and \[\[2\], \[1\], \[0\]\] here"),
         ({"preset": "paper"}, r"preset is None there and 'paper' here"),
         ({"optimizer": "BFGS"}, r"regressor is .*'lm'.* there and .*'BFGS'.* here"),
-        # Found by this test: neither is part of what is compared.
+        # Fails at e01ddd8: neither of the two is part of what is compared.
         ({"noise": 0.05}, r"noise"),
         ({"operators": ["add", "mul", "const"]}, r"add.*mul.*const"),
     ],
     ids=["seed", "method", "problem", "schedule", "preset", "optimizer", "noise", "operators"],
 )
 def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(saved, content, change, named):
-    options = {"problem": PROBLEM, **LIMITS, **change}
+    options = {"problem": PROBLEM, "method": "vsr-gp", **LIMITS, **change}
     with pytest.raises(VsrError, match=named) as caught:
         discover(**options, checkpoint=saved, resume=True)
     assert str(caught.value).startswith(f"{saved}: the checkpoint is of another run")
@@ -191,6 +191,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(saved, 
         b'{"identity": {}, "state": {}}',
         b"\xff\xfe\x00",
         b"[" * 100_000,
+        # Fails at e01ddd8: AttributeError for the next two.
         b'{"identity": null, "state": {}, "extra": {}}',
         b'{"identity": [], "state": {}, "extra": {}}',
     ],
@@ -200,7 +201,7 @@ def test_a_file_that_is_no_checkpoint_is_a_clear_error(content, tmp_path):
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(VsrError, match=r"other\.json: th(is is no|e) checkpoint"):
-        discover(PROBLEM, checkpoint=path, resume=True, **LIMITS)
+        discover(PROBLEM, "vsr-gp", checkpoint=path, resume=True, **LIMITS)
     assert path.read_bytes() == content
 
 
@@ -208,11 +209,12 @@ def test_a_file_that_is_no_checkpoint_is_a_clear_error(content, tmp_path):
 def test_a_checkpoint_cut_short_is_a_clear_error(saved, content, share):
     saved.write_bytes(content[: int(share * len(content))])
     with pytest.raises(VsrError, match=r"run\.json: this is no checkpoint"):
-        discover(PROBLEM, checkpoint=saved, resume=True, **LIMITS)
+        discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)
 
 
 @pytest.mark.parametrize("damage", ["state is empty", "hall is gone", "a tree is incomplete", "rng is another"])
 def test_a_checkpoint_whose_state_makes_no_sense_is_a_clear_error(saved, content, damage):
+    # Fails at e01ddd8: KeyError or ValueError, but for the tree.
     changed = json.loads(content)
     if damage == "state is empty":
         changed["state"] = {}
@@ -224,31 +226,32 @@ def test_a_checkpoint_whose_state_makes_no_sense_is_a_clear_error(saved, content
         changed["state"]["rng"] = {"bit_generator": "MT19937", "state": 1}
     saved.write_text(json.dumps(changed))
     with pytest.raises(VsrError):
-        discover(PROBLEM, checkpoint=saved, resume=True, **LIMITS)
+        discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)
 
 
 def test_a_folder_is_no_checkpoint(tmp_path):
     with pytest.raises(VsrError, match=r"cannot read the checkpoint: Is a directory"):
-        discover(PROBLEM, checkpoint=tmp_path, resume=True, **LIMITS)
+        discover(PROBLEM, "vsr-gp", checkpoint=tmp_path, resume=True, **LIMITS)
 
 
 def test_without_a_file_a_resumed_run_starts_and_without_resume_a_file_is_written_anew(tmp_path, kill_after):
     path = tmp_path / "run.json"
-    first = discover(PROBLEM, checkpoint=path, resume=True, **LIMITS)
+    first = discover(PROBLEM, "vsr-gp", checkpoint=path, resume=True, **LIMITS)
     assert plain(first) == uninterrupted()
     assert json.loads(path.read_text())["identity"]["seed"] == 0
     kill_after(1)
     with pytest.raises(KilledError):
-        discover(PROBLEM, seed=5, checkpoint=path, **LIMITS)
+        discover(PROBLEM, "vsr-gp", seed=5, checkpoint=path, **LIMITS)
     assert json.loads(path.read_text())["identity"]["seed"] == 5
 
 
 @pytest.mark.parametrize("parent", ["missing", "a_file"])
 def test_a_place_that_cannot_be_written_is_a_clear_error(parent, tmp_path):
+    # Fails at e01ddd8 for a_file: tidying up after the error raises NotADirectoryError.
     (tmp_path / "a_file").touch()
     path = tmp_path / parent / "run.json"
     with pytest.raises(VsrError, match=r"run\.json: cannot write the checkpoint: N"):
-        discover(PROBLEM, checkpoint=path, **LIMITS)
+        discover(PROBLEM, "vsr-gp", checkpoint=path, **LIMITS)
     assert os.listdir(tmp_path) == ["a_file"]
 
 
@@ -260,10 +263,10 @@ def test_a_write_that_fails_is_a_clear_error_and_leaves_the_last_checkpoint_as_i
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         with pytest.raises(VsrError, match=r"run\.json: cannot write the checkpoint: No space left on device"):
-            discover(PROBLEM, checkpoint=saved, resume=True, **LIMITS)
+            discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)
     assert os.listdir(saved.parent) == ["run.json"]
     assert saved.read_bytes() == content
-    assert plain(discover(PROBLEM, checkpoint=saved, resume=True, **LIMITS)) == uninterrupted()
+    assert plain(discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)) == uninterrupted()
 
 
 def test_a_checkpoint_is_written_when_it_is_time_and_not_before(tmp_path, monkeypatch):
@@ -327,6 +330,7 @@ def test_a_user_s_toolbox_killed_again_and_again_gives_the_same_logbook_and_hall
 
 
 def test_a_user_s_toolbox_killed_as_soon_as_it_has_been_resumed_loses_nothing(tmp_path, kill_after):
+    # Fails at e01ddd8: the first checkpoint of a resumed run holds an empty logbook and another random state.
     found, killed = survive(lambda: own_run(checkpoint=tmp_path / "run.json", resume=True), kill_after, [9, 1, 4, 1])
     assert killed == 4
     assert found == uninterrupted_own_run()
@@ -335,6 +339,8 @@ def test_a_user_s_toolbox_killed_as_soon_as_it_has_been_resumed_loses_nothing(tm
 def test_a_user_s_toolbox_may_be_killed_at_any_checkpoint_also_after_the_last_generation_of_a_round(
     tmp_path, kill_after
 ):
+    # Fails at e01ddd8 (as does one seed of the test above): the last generation of a round is told as one after which
+    # it goes on, and resuming from it gives individuals without a fitness.
     def attempt():
         return own_run(2, checkpoint=tmp_path / f"{saves}.json", resume=True)
 
@@ -379,6 +385,7 @@ def round_of(ngen, tell, resume=None):
 
 
 def test_a_round_goes_on_from_any_generation_that_it_tells_of_also_the_last():
+    # Fails at e01ddd8 for the last.
     states = []
 
     def keep(generation):
@@ -455,6 +462,7 @@ def typed_set():
 
 @pytest.mark.parametrize("pset", [own_set(), typed_set()], ids=["plain", "typed"])
 def test_a_tree_over_a_user_s_set_comes_back_from_json_with_its_types_and_ephemerals(pset):
+    # Fails at e01ddd8 for the typed set: literals and constants come back with the type of the whole tree.
     @given(st.integers(0, 2**32 - 1), st.booleans())
     @settings(max_examples=200)
     def holds(seed, masked):
@@ -495,6 +503,7 @@ def test_a_state_that_is_no_complete_tree_is_refused(tree, data):
 
 @pytest.mark.parametrize("missing", ["choose", "checkpoint_whole", "half"])
 def test_a_tree_over_another_set_is_a_clear_error(missing):
+    # Fails at e01ddd8 for the ephemeral: KeyError.
     pset, other = own_set(), own_set()
     for names in (other.mapping, other.context):
         names.pop(missing, None)

@@ -78,6 +78,7 @@ SAME = """
 import sys
 sys.path.insert(0, {folder!r})
 from test_own_toolbox import oracle, run, tools, toolbox_of, vsr
+from deap_vsr.algorithms import form
 found = vsr.discover(oracle(), "gp", max_evaluations=3000)
 print(found.expression, found.rounds[0].errors)
 stats = tools.Statistics(lambda individual: individual.fitness.values[0])
@@ -85,6 +86,7 @@ stats.register("values", list)
 hall, logbook = run(toolbox_of(), seed=4, ngen=3, stats=stats)
 print([sorted(row.items()) for row in logbook])
 print([(str(individual), individual.fitness.values) for individual in hall])
+print([form(individual) for individual in hall])
 """
 
 
@@ -101,10 +103,11 @@ def test_the_same_seed_gives_the_same_result_and_logbook_whatever_the_hash_seed(
         for seed in ("0", "1", "2", "17", "4294967295")
     }
     assert len(outputs) == 1
-    found, logbook, hall = outputs.pop().splitlines()
+    found, logbook, hall, forms = outputs.pop().splitlines()
     assert "x1" in found
     assert logbook.count("('gen', ") > 8
     assert hall.count("a") > 5
+    assert forms.count(",") > 5  # a checkpoint holds forms, and is read by another process
 
 
 def test_the_oracle_is_asked_once_for_each_generation_however_many_candidates_and_fits_there_are():

@@ -1,0 +1,309 @@
+"""Noisy data: formulas that are sums of products, grown variable by variable by an information criterion.
+
+With noise the table of a single slot tells little; all slots of a round together tell much more. In each round the
+candidates are the terms there are, each alone and times every simple atom of the new variable. At each setting of what
+is held a term has a coefficient of its own; a term comes in if it lowers the Bayesian information criterion over all
+settings, and goes where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from deap_vsr.control.contract import Budget
+from deap_vsr.control.experiment import draw_inputs, sample_trials
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.relevance import relevant_variables
+from deap_vsr.control.vertical import Outcome, Progress, Round
+from deap_vsr.engine.program import evaluate
+from deap_vsr.forms.atoms import atoms_of
+from deap_vsr.operators import Array
+from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+
+#: A term is a product of factors: (column, number of an atom).
+Term = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class NoisySettings:
+    """Numbers of the search in noise: settings and points of a round, points of the last fit, atoms of a variable.
+
+    A run with a limit on queries spends it in the same proportions.
+    """
+
+    n_settings: int = 3
+    n_points: int = 350
+    last_points: int = 3000
+    n_atoms: int = 10
+
+
+def search_noisy(
+    oracle: Oracle,
+    budget: Budget,
+    rng: np.random.Generator,
+    noise: float,
+    settings: NoisySettings | None = None,
+    progress: Callable[[Progress], None] = lambda news: None,
+    order: Sequence[int] | None = None,
+) -> Outcome:
+    """Find a sum of products for a noisy oracle, with the standard errors of its constants.
+
+    ::
+
+        terms <- {1}
+        for each variable that matters:
+            free it; data at K settings of what is held
+            terms <- the best sum of terms and of terms times atoms of it, by the information criterion
+        all data there are: add what is still missing, drop what is not significant
+    """
+    run = _Noisy(oracle, budget, rng, noise, settings or NoisySettings())
+    relevant = relevant_variables(oracle, rng, noise)
+    columns = [column for column in order if column in relevant] if order is not None else relevant
+    stopped_by = "found"
+    errors: Array | None = None
+    try:
+        for place in range(len(columns)):
+            freed = tuple(columns[: place + 1])
+            progress(Progress(place + 1, len(columns), freed, np.inf, budget))
+            run.free(freed)
+            limit = budget.used_up()
+            if limit is not None and place + 1 < len(columns):
+                stopped_by = limit
+                break
+        errors = run.last(columns)
+        if stopped_by == "found" and not run.holds():
+            stopped_by = "exhausted"
+    except KeyboardInterrupt:
+        stopped_by = "interrupted"
+    tree = run.answer()
+    known = tuple(errors.tolist()) if errors is not None else None
+    return Outcome(tree, [(run.error, tree)], run.rounds, stopped_by, noise, known)
+
+
+class _Noisy:
+    """One run: the terms so far, and all data that were measured."""
+
+    def __init__(
+        self, oracle: Oracle, budget: Budget, rng: np.random.Generator, noise: float, settings: NoisySettings
+    ) -> None:
+        self.oracle, self.budget, self.rng, self.noise = oracle, budget, rng, noise
+        self.terms: list[Term] = [()]
+        self.coefficients: Array = np.zeros(1)
+        self.rounds: list[Round] = []
+        self.error = np.inf
+        self.X: list[Array] = []
+        self.y: list[Array] = []
+        share = 1.0
+        limit = budget.limits["queries"]
+        if limit is not None:
+            n_rounds = len(oracle.variables)
+            planned = n_rounds * settings.n_settings * settings.n_points + settings.last_points
+            share = min(1.0, max(limit - budget.spent["queries"] - 20 * n_rounds, 0.0) / planned)
+        self.n_settings = settings.n_settings
+        self.n_points = max(int(share * settings.n_points), 12)
+        self.last_points = max(int(share * settings.last_points), 30)
+        self.atoms = [a for a in atoms_of(tuple(oracle.function_set)) if a.cost <= 5][: settings.n_atoms]
+
+    def free(self, freed: tuple[int, ...]) -> None:
+        """Run one round: the last of `freed` is new."""
+        before = self.budget.spent
+        n_vars = len(self.oracle.variables)
+        last = len(freed) == len(self.oracle.variables)
+        count = 1 if last else self.n_settings
+        held_at = draw_inputs(self.oracle.variables, count, self.rng)
+        trials = sample_trials(self.oracle, freed, count, self.n_points * (2 if last else 1), self.rng, held_at)
+        for trial in trials:
+            self.X.append(trial.X)
+            self.y.append(trial.y)
+        candidates = list(self.terms)
+        for term in self.terms:
+            candidates += [(*term, (freed[-1], atom)) for atom in range(len(self.atoms))]
+        blocks = [(self._columns(candidates, trial.X), trial.y) for trial in trials]
+        chosen = self._best(blocks, candidates)
+        self.budget.count(len(candidates) * len(trials))
+        self.terms = [candidates[i] for i in chosen] or [()]
+        fitted = [_solve(A[chosen], y)[0] for A, y in blocks] if chosen else [np.zeros(1)]
+        self.coefficients = fitted[-1]
+        left = [_error(A[chosen], y, c) for (A, y), c in zip(blocks, fitted, strict=True)]
+        spent = self.budget.spent
+        held = tuple(column for column in range(n_vars) if column not in freed)
+        self.rounds.append(
+            Round(
+                freed,
+                held,
+                self.answer(slots=bool(held)),
+                tuple(left),
+                tuple(tuple(row.tolist()) for row in fitted),
+                len(self.terms) if held else 0,
+                True,
+                int(spent["queries"] - before["queries"]),
+                spent["seconds"] - before["seconds"],
+            )
+        )
+
+    def last(self, columns: Sequence[int]) -> Array:
+        """Fit everything once more on all data and a last batch; returns the standard errors of the coefficients."""
+        (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, self.last_points, self.rng)
+        X, y = np.concatenate([*self.X, trial.X]), np.concatenate([*self.y, trial.y])
+        factors: list[Term] = [(), *dict.fromkeys((factor,) for term in self.terms for factor in term)]
+        candidates = list(self.terms)
+        known = {frozenset(term) for term in candidates}
+        for factor in factors:
+            for column in columns:
+                for atom in range(len(self.atoms)):
+                    term = (*factor, (column, atom))
+                    if frozenset(term) not in known:
+                        known.add(frozenset(term))
+                        candidates.append(term)
+        A = self._columns(candidates, X)
+        chosen = self._best([(A, y)], candidates, len(self.terms))
+        self.budget.count(len(candidates))
+        self.terms = [candidates[i] for i in chosen] or [()]
+        self.coefficients, errors = _solve(A[chosen], y, self.noise) if chosen else (np.array([y.mean()]), np.zeros(1))
+        return errors
+
+    def holds(self, n_points: int = 100) -> bool:
+        """Whether the formula leaves no more than the noise on fresh data."""
+        (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, n_points, self.rng)
+        self.budget.count(1)
+        with np.errstate(all="ignore"):
+            left = float(np.sum((self.answer().evaluate(trial.X) - trial.y) ** 2))
+        self.error = left / float(np.sum((trial.y - trial.y.mean()) ** 2))
+        return left <= (1.05 * self.noise) ** 2 * float(chdtri(n_points, 1e-4))
+
+    def _best(self, blocks: Sequence[tuple[Array, Array]], candidates: Sequence[Term], n_start: int = 0) -> list[int]:
+        """Return the better of two selections: among terms of the cheapest atoms, and among all.
+
+        A greedy search that begins with a complicated atom may never come back from it.
+        """
+        simple = [all(self.atoms[atom].cost <= 2 for _, atom in term) for term in candidates]
+        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]])]
+        if not all(simple):
+            tries.append(select(blocks, self.noise, [True] * len(candidates), list(range(n_start))))
+            tries.append(select(blocks, self.noise, [True] * len(candidates), tries[0][0]))
+        return min(tries, key=lambda item: item[1])[0]
+
+    def _columns(self, terms: Sequence[Term], X: Array) -> Array:
+        """Return the values of terms: (n_terms, n_points); zeros for those that are not finite."""
+        factors = list(dict.fromkeys(factor for term in terms for factor in term))
+        trees = [self.atoms[atom].of(column) for column, atom in factors]
+        values = dict(zip(factors, evaluate(trees, X), strict=True)) if factors else {}
+        out = np.ones((len(terms), len(X)))
+        for i, term in enumerate(terms):
+            for factor in term:
+                out[i] *= values[factor]
+        with np.errstate(all="ignore"):
+            out[~(np.abs(out) < 1e12).all(axis=1)] = 0.0
+        return out
+
+    def answer(self, slots: bool = False) -> MaskedTree:
+        """Return the sum of the terms with their coefficients."""
+        parts = []
+        for term, value in zip(self.terms, self.coefficients, strict=False):
+            constant = Constant(float(value), slots, slots)
+            part: tuple[Node, ...] = (constant,)
+            for column, atom in term:
+                part = (node_from_name("mul"), *part, *self.atoms[atom].of(column))
+            parts.append(part)
+        nodes: tuple[Node, ...] = parts[0]
+        for part in parts[1:]:
+            nodes = (node_from_name("add"), *nodes, *part)
+        return MaskedTree(nodes)
+
+
+def _error(A: Array, y: Array, coefficients: Array) -> float:
+    """Return the NMSE that a sum leaves; of an empty one 1."""
+    rest = y - coefficients @ A if len(A) else y - y.mean()
+    return float(np.sum(rest**2) / np.sum((y - y.mean()) ** 2))
+
+
+def _solve(A: Array, y: Array, noise: float = 0.0) -> tuple[Array, Array]:
+    """Return coefficients of the rows of `A` by least squares, and their standard errors for the given noise."""
+    units = np.linalg.norm(A, axis=1)
+    Q, R = np.linalg.qr((A / units[:, None]).T)
+    inverse = np.linalg.pinv(R)
+    return inverse @ (Q.T @ y) / units, noise * np.linalg.norm(inverse, axis=1) / units
+
+
+def select(
+    blocks: Sequence[tuple[Array, Array]], noise: float, allowed: Sequence[bool], start: Sequence[int]
+) -> tuple[list[int], float]:
+    """Return which columns belong to a sum that has coefficients of its own in each block, and the criterion it has.
+
+    Forward by the largest gain, exchanging and dropping what others make superfluous, until the Bayesian information
+    criterion is no longer lowered. `start` says what is in from the beginning, `allowed` what may come in.
+    """
+    n_blocks = len(blocks)
+    n_candidates = len(blocks[0][0])
+    grams = []
+    for A, y in blocks:
+        units = np.linalg.norm(A, axis=1)
+        units[units == 0] = np.inf
+        scaled = A / units[:, None] / noise
+        grams.append((scaled @ scaled.T, scaled @ (y / noise), float(y @ y) / noise**2))
+    usable = np.all([np.diag(G) > 0 for G, _, _ in grams], axis=0) & np.asarray(allowed)
+    total = sum(len(y) for _, y in blocks)
+    # A term costs one constant a block; that it was chosen among many costs as well.
+    price = n_blocks * np.log(total / n_blocks) + 2.0 * np.log(max(n_candidates, 2))
+    chosen = [i for i in start if usable[i]]
+    for _ in range(200):
+        rest = _left(grams, chosen)
+        gains = _gains(grams, chosen)
+        gains[~usable] = 0.0
+        best = int(np.argmax(gains))
+        moved = False
+        if gains[best] > price:
+            chosen.append(best)
+            moved = True
+        # What has become superfluous goes, and what another column does better is exchanged.
+        while len(chosen) > 1:
+            losses = [_left(grams, [j for j in chosen if j != i]) - _left(grams, chosen) for i in chosen]
+            worst = int(np.argmin(losses))
+            if losses[worst] >= price:
+                break
+            moved = moved or chosen[worst] != best
+            del chosen[worst]
+        for place, i in enumerate(list(chosen)):
+            others = [j for j in chosen if j != i]
+            now = _left(grams, chosen)
+            better = _gains(grams, others)
+            better[~usable] = 0.0
+            other = int(np.argmax(better))
+            if other not in chosen and _left(grams, others) - better[other] < now - 1e-6:
+                chosen[place] = other
+                moved = True
+        if not moved or (_left(grams, chosen) >= rest - 1e-9 and gains[best] <= price):
+            break
+    return chosen, _left(grams, chosen) + price * len(chosen)
+
+
+def _left(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> float:
+    """Return the sum of squares, in units of the noise, that the chosen columns leave in all blocks."""
+    total = 0.0
+    for G, b, yy in grams:
+        total += yy
+        if len(chosen):
+            index = np.array(chosen)
+            total -= float(b[index] @ np.linalg.lstsq(G[np.ix_(index, index)], b[index], rcond=1e-12)[0])
+    return total
+
+
+def _gains(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> Array:
+    """Return for every column by how much it would lower what is left."""
+    gains = np.zeros(len(grams[0][1]))
+    for G, b, _ in grams:
+        if not len(chosen):
+            slope, square = b, np.diag(G)
+        else:
+            index = np.array(chosen)
+            projection = np.linalg.lstsq(G[np.ix_(index, index)], np.column_stack([b[index], G[index]]), rcond=1e-12)[0]
+            slope = b - G[:, index] @ projection[:, 0]
+            square = np.diag(G) - np.einsum("ij,ji->i", G[:, index], projection[:, 1:])
+        good = square > 1e-7 * np.diag(G)
+        gains[good] += slope[good] ** 2 / square[good]
+    gains[list(chosen)] = 0.0
+    return gains
