@@ -133,7 +133,12 @@ def _sample(items: Sequence[T], count: int, rng: random.Random) -> list[T]:
 
 def table_suite(suite: str) -> Iterator[Equation]:
     """Yield the problems of `suite` (feynman, feynman-unit, livermore2) from the table in data/sources."""
-    with (suites.data_root() / "sources" / "problems.csv").open(newline="", encoding="utf-8") as file:
+    yield from table_problems(suites.data_root() / "sources" / "problems.csv", suite)
+
+
+def table_problems(path: Path, suite: str) -> Iterator[Equation]:
+    """Yield the problems of `suite` from a table with the columns of data/sources/problems.csv."""
+    with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["suite"] == suite:
                 yield _from_row(row)
