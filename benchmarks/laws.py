@@ -1,6 +1,6 @@
 """Twenty laws from science and engineering that are in none of our equation files: the share recovered.
 
-Run with ``python benchmarks/laws.py [--seeds 3] [--time-limit 60]``; benchmarks/laws.csv was written before the first run.
+Run with ``python benchmarks/laws.py [--seeds 3] [--time-limit 60]``; laws.csv was written before the first run.
 """
 
 from pathlib import Path

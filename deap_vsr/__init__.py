@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         mutInsert,
         mutNodeReplacement,
         mutShrink,
+        mutTerm,
         mutUniform,
         staticLimit,
     )
@@ -56,6 +57,7 @@ __all__ = [
     "mutInsert",
     "mutNodeReplacement",
     "mutShrink",
+    "mutTerm",
     "mutUniform",
     "primitive_set",
     "sample_trials",
@@ -76,6 +78,7 @@ _LAZY = {
         "mutInsert",
         "mutNodeReplacement",
         "mutShrink",
+        "mutTerm",
         "mutUniform",
         "staticLimit",
     ),

@@ -138,6 +138,11 @@ class Generation:
     seen: set[int]
     rows: Sequence[dict[str, Any]]
 
+    @property
+    def best(self) -> Any:
+        """The individual with the best fitness."""
+        return max(self.population, key=lambda individual: individual.fitness)
+
     def state(self) -> dict[str, Any]:
         """Return it in JSON values."""
         return {
@@ -223,7 +228,7 @@ def eaMasked(
         if verbose:
             print(logbook.stream)
         best = max(population, key=lambda individual: individual.fitness)
-        if _error(best) <= target or stop():
+        if _error(best) <= target or stop() or generation == ngen:
             break
         tell(Generation(generation, _error(best), size, population, seen, logbook))
     return population, logbook
@@ -359,6 +364,8 @@ class _ToolboxRegressor:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps beside the search itself: rounds, logbook, the standard ``random``."""
+        if self.checkpoint is not None and self.checkpoint.extra_state:
+            return self.checkpoint.extra_state  # not yet taken over
         return {"rounds": self.rounds, "logbook": list(self.logbook), "random": random.getstate()}
 
     def _restore(self) -> None:
@@ -393,7 +400,7 @@ class _ToolboxRegressor:
             for row in generation.rows[known:]:
                 task.budget.count(row["nevals"])
             known = len(generation.rows)
-            task.tell(generation.error, generation.state)
+            task.tell(generation.error, MaskedTree(generation.best), generation.state)
 
         found, logbook = eaMasked(
             individuals,

@@ -81,7 +81,8 @@ class GpRegressor:
         toolbox.register("evaluate", evaluate)
 
         def tell(generation: Generation) -> None:
-            task.tell(generation.error, lambda: {"random": random.getstate(), **generation.state()})
+            best = MaskedTree(generation.best)
+            task.tell(generation.error, best, lambda: {"random": random.getstate(), **generation.state()})
 
         resume = Generation.restored(task.resume, Individual) if task.resume is not None else None
         population, _ = eaMasked(

@@ -21,6 +21,7 @@ from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
 from deap_vsr.control.slots import SlotSettings, search_slotwise
 from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, automatic_order, search
 from deap_vsr.engine.fitting import compile_kernels
+from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
 from deap_vsr.forms.noisy import search_noisy
 from deap_vsr.forms.regressor import FormsRegressor
@@ -95,6 +96,10 @@ def discover(
     expansion = expansion or (expansions[0] if expansions else None)
     if preset not in (None, "paper"):
         raise VsrError(f"unknown preset {preset!r}; known is paper")
+    if optimizer is not None and optimizer not in ("lm", *OPTIMIZERS):
+        raise VsrError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(OPTIMIZERS)}")
+    if method == "vsr" and (preset is not None or optimizer is not None):
+        raise VsrError("presets and optimizers are for vsr-gp and gp; vsr has neither")
     equation = (
         load_equation(problem) if isinstance(problem, str) else problem if isinstance(problem, Equation) else None
     )
@@ -126,6 +131,8 @@ def discover(
                 "problem": equation.name if equation is not None else list(oracle.names),
                 "method": method,
                 "seed": seed,
+                "noise": asdict(noise) if isinstance(noise, Noise) else float(noise),
+                "function_set": oracle.function_set,
                 "preset": preset,
                 "schedule": plan,
                 "settings": asdict(settings),

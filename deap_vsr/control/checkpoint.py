@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,11 @@ class Checkpoint:
             return None
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
-            found, state, self.extra_state = content["identity"], content["state"], content["extra"]
+            found, state, self.extra_state = dict(content["identity"]), dict(content["state"]), content["extra"]
         except OSError as error:
             raise VsrError(f"{self.path}: cannot read the checkpoint: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise VsrError(f"{self.path}: this is no checkpoint; give another file, or leave out --resume") from None
+            raise self.broken() from None
         wanted = json.loads(json.dumps(self.identity, default=_plain))
         for key in wanted:
             if found.get(key) != wanted[key]:
@@ -60,7 +61,11 @@ class Checkpoint:
                     f"{self.path}: the checkpoint is of another run: {key} is {found.get(key)!r} there "
                     f"and {wanted[key]!r} here"
                 )
-        return dict(state)
+        return state
+
+    def broken(self) -> VsrError:
+        """Return the error to raise for a file that is no checkpoint."""
+        return VsrError(f"{self.path}: this is no checkpoint; give another file, or leave out --resume")
 
     def save(self, state: Callable[[], State]) -> None:
         """Write what `state` returns, if it is time."""
@@ -76,7 +81,8 @@ class Checkpoint:
                 os.fsync(file.fileno())
             new.replace(self.path)
         except OSError as error:
-            new.unlink(missing_ok=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
             raise VsrError(f"{self.path}: cannot write the checkpoint: {error.strerror}") from None
         now = time.perf_counter()
         self._next = now + max(self.every, 20.0 * (now - begun) if self.every else 0.0)
@@ -98,7 +104,7 @@ def tree_state(tree: Sequence[Node]) -> list[Any]:
 
 def _node_state(node: Node) -> list[Any]:
     if isinstance(node, Constant):
-        return ["constant", node.value, node.fitted, node.mutable]
+        return ["constant", node.value, node.fitted, node.mutable, node.ret.__name__]
     if is_ephemeral(node):
         return ["ephemeral", type(node).__name__, node.value]
     return ["operator" if node.arity else "leaf", node.name if node.arity else node.value, is_mutable(node)]
@@ -113,15 +119,18 @@ def _node_from(item: Sequence[Any], pset: gp.PrimitiveSetTyped | None) -> Node:
     kind, name = item[0], item[1]
     ret = object if pset is None else pset.ret
     if kind == "constant":
-        return Constant(float(name), bool(item[2]), bool(item[3]), ret)
+        types = {} if pset is None else {kind.__name__: kind for kind in (*pset.terminals, *pset.primitives)}
+        return Constant(float(name), bool(item[2]), bool(item[3]), types.get(item[4], ret))
     if kind == "ephemeral":
         if pset is None:
             return Constant(float(item[2]), ret=ret)
+        if name not in pset.mapping:
+            raise VsrError(f"the checkpoint has an ephemeral constant {name}, which the primitive set has not")
         drawn = pset.mapping[name].__new__(pset.mapping[name])  # calling the class would draw a number
         gp.Terminal.__init__(drawn, item[2], False, pset.mapping[name].ret)
         node: Node = drawn
         return node
     if pset is not None:
-        found = pset.mapping[name] if name in pset.mapping else gp.Terminal(name, False, ret)
+        found = pset.mapping[str(name)] if str(name) in pset.mapping else gp.Terminal(name, False, ret)
         return with_flag(found, bool(item[2]))
     return with_flag(node_from_name(name) if kind == "operator" else variable(int(name[1:])), bool(item[2]))

@@ -119,9 +119,9 @@ class Task:
     effort : "cheap" or "all"
         Whether only cheap stages are wanted.
     tell : callable
-        ``tell(error, state)``, to be called now and then: the best error so far, and a function that returns JSON
-        values from which `regress` can go on. A regressor that never calls it is not seen to progress, and starts
-        its round anew when a run is resumed.
+        ``tell(error, tree, state)``, to be called now and then: the best error and tree so far, and a function that
+        returns JSON values from which `regress` can go on. A regressor that never calls it is not seen to progress,
+        and starts its round anew when a run is resumed.
     resume : what `state` returned, if the task goes on from there
     """
 
@@ -134,7 +134,7 @@ class Task:
     target: float
     rng: np.random.Generator
     effort: str = "all"
-    tell: Callable[[float, Callable[[], dict[str, Any]]], None] = lambda error, state: None
+    tell: Callable[[float, MaskedTree, Callable[[], dict[str, Any]]], None] = lambda error, tree, state: None
     resume: dict[str, Any] | None = None
 
 

@@ -175,12 +175,17 @@ def search(
     saved = checkpoint.load() if checkpoint is not None else None
     if saved is None:
         run.begin()
-    else:
-        run.restore(saved)
+    elif checkpoint is not None:
+        try:
+            run.restore(saved)
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError):
+            raise checkpoint.broken() from None
     try:
         stopped_by = run.go()
     except KeyboardInterrupt:
         stopped_by = "interrupted"
+        if run.latest is not None:
+            run.hall.offer(run.latest, budget)
     best = run.hall.best
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
 
@@ -213,6 +218,8 @@ class _Run:
     """What had been spent when the pass through the schedule began."""
     resume: State | None = None
     """What the regressor goes on from."""
+    latest: MaskedTree | None = None
+    """The best tree that the regressor has told of."""
 
     # --- the state, in and out ---
 
@@ -300,7 +307,7 @@ class _Run:
 
         while True:
             before = share.evaluations
-            self._tell(self.hall.best[0][0] if self.hall.best else np.inf, lambda: None)
+            self._tell(self.hall.best[0][0] if self.hall.best else np.inf, self.latest, lambda: self.resume)
             # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be
             # needed.
             columns = new if any(tree.slots and not all(tree.mask) for tree in self.pool) else freed
@@ -332,8 +339,9 @@ class _Run:
         if any(accepted):
             self.pool = [tree for tree, good in zip(self.pool, accepted, strict=True) if good]
 
-    def _tell(self, error: float, regressor: Callable[[], State | None]) -> None:
+    def _tell(self, error: float, tree: MaskedTree | None, regressor: Callable[[], State | None]) -> None:
         """Show progress, and write a checkpoint if it is time."""
+        self.latest = tree
         self.progress(Progress(self.number + 1, len(self.plan), self.plan[self.number][0], error, self.budget))
         if self.checkpoint is not None:
             self.checkpoint.save(lambda: self.state(regressor()))

@@ -111,7 +111,7 @@ def test_noise_is_measured_and_taken_into_account():
 
 
 def test_the_paper_s_preset_runs_with_its_optimiser():
-    result = discover("feynman-unit/I.39.22", preset="paper", max_evaluations=20_000)
+    result = discover("feynman-unit/I.39.22", "vsr-gp", preset="paper", max_evaluations=20_000)
     assert result.settings["optimizer"] == "BFGS"
     assert result.settings["rule"]["raw"] is True
     assert result.tree is not None
