@@ -9,6 +9,7 @@ from deap_vsr.control.equation import Equation, Variable, load_equation
 from deap_vsr.control.experiment import Trial, sample_trials
 from deap_vsr.control.oracle import CallableOracle, EquationOracle, Noise
 from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
+from deap_vsr.operators import register as register_operator
 from deap_vsr.tree import MaskedTree, primitive_set
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ __all__ = [
     "mutTerm",
     "mutUniform",
     "primitive_set",
+    "register_operator",
     "sample_trials",
     "selBestDistinct",
     "staticLimit",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.operators import CATALOGUE, INTEGER_POWERS
+from deap_vsr import operators
+from deap_vsr.operators import INTEGER_POWERS
 from deap_vsr.tree import Constant, MaskedTree, Node, format_number, is_open, node_from_name
 
 #: More terms than this are not worth it.
@@ -123,7 +124,7 @@ class _Expansion:
 
     def _constant(self, node: Node, operand: Terms) -> Terms:
         inner = operand.get((), _Coefficient(0.0, False))
-        value = float(CATALOGUE[node.name](inner.value))
+        value = float(operators.get(node.name)(inner.value))
         if not np.isfinite(value):
             raise OverflowError
         return {(): _Coefficient(value, inner.fitted)}

@@ -18,8 +18,8 @@ from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule, measure_noise
 from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
-from deap_vsr.control.slots import SlotSettings, search_slotwise
-from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, automatic_order, search
+from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
+from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
@@ -120,11 +120,11 @@ def discover(
     used: dict[str, Any] = {"preset": preset, **asdict(settings), **asdict(regressor)}
     if expansion == "slotwise":
         forms = FormsRegressor() if method == "vsr" else regressor
-        used = {"slotwise": asdict(SlotSettings()), **used}
-        order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, rng))
+        used = {"slotwise": asdict(SlotSettings.within(max_queries, len(oracle.variables))), **used}
+        order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, budget, rng))
         plan, outcome = _slotwise(oracle, forms, regressor, budget, rng, settings, progress, order)
     else:
-        plan = _schedule(schedule or "numeric", method, oracle, rng)
+        plan = _schedule(schedule or "numeric", method, oracle, budget, rng)
         kept = None
         if checkpoint is not None:
             identity: dict[str, Any] = {
@@ -194,7 +194,9 @@ def _columns(schedule: Schedule) -> tuple[int, ...]:
     return tuple(column for group in schedule for column in group)
 
 
-def _schedule(wanted: str | Sequence[str], method: str, oracle: Oracle, rng: np.random.Generator) -> Schedule:
+def _schedule(
+    wanted: str | Sequence[str], method: str, oracle: Oracle, budget: Budget, rng: np.random.Generator
+) -> Schedule:
     names = [variable.name for variable in oracle.variables]
     everything = tuple(range(len(names)))
     if not method.startswith("vsr"):
@@ -202,7 +204,7 @@ def _schedule(wanted: str | Sequence[str], method: str, oracle: Oracle, rng: np.
     if wanted == "numeric":
         return tuple((column,) for column in everything)
     if wanted == "auto":
-        return tuple((column,) for column in automatic_order(oracle, rng))
+        return tuple((column,) for column in simplest_first(oracle, FormsRegressor(), budget, rng))
     order = [name.strip() for name in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
     if sorted(order) != sorted(names):
         raise VsrError(f"schedule {', '.join(order)}: expected each of {', '.join(names)} once, or numeric, or auto")

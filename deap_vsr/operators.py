@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deap_vsr.errors import UnknownOperatorError
+from deap_vsr.errors import ExpressionError, UnknownOperatorError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
@@ -244,6 +244,20 @@ def get(name: str) -> Operator:
         return _ALIASES[name]
     except (KeyError, TypeError):
         raise UnknownOperatorError(name, ", ".join(CATALOGUE)) from None
+
+
+def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
+    """Make a function of your own an operator that function sets may name; returns it.
+
+    It is called with numbers, or with arrays if it is numpy's own or marked ``function.takes_arrays = True``. It works
+    everywhere, if more slowly than what the kernel knows. Registering the same name again replaces it.
+    """
+    if not name.isidentifier() or (name in _ALIASES and _ALIASES[name].known) or arity not in (1, 2) or name == "const":
+        raise ExpressionError(
+            f"cannot register {name!r} with {arity} operand(s): expected a new name, and 1 or 2 operands"
+        )
+    _ALIASES[name] = foreign(name, function, arity)
+    return _ALIASES[name]
 
 
 def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:

@@ -103,7 +103,7 @@ def with_flag(node: Node, mutable: bool) -> Node:
 
 @cache
 def _primitive(name: str) -> gp.Primitive:
-    return gp.Primitive(name, [object] * operators.CATALOGUE[name].arity, object)
+    return gp.Primitive(name, [object] * operators.get(name).arity, object)
 
 
 @lru_cache(maxsize=4096)

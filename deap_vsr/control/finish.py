@@ -29,7 +29,7 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         else node
         for node in tree
     )
-    n_points = 3 * reopened.n_constants + 10
+    n_points = 2 * reopened.n_constants + 8
     try:
         (trial,) = sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng)
     except OracleError:
@@ -99,7 +99,7 @@ def short_number(value: float, error: float) -> float:
     return float(value)
 
 
-def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 30) -> bool:
+def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 24) -> bool:
     """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
     A surrogate may do as well as the law on the domain; it hardly does outside.

@@ -62,6 +62,16 @@ class SlotSettings:
     )
     beam: int = 4
     max_nodes: int = 300
+    thrifty: bool = False
+    """Whether points are so few that variables are freed as they come, and not tried beforehand."""
+
+    @classmethod
+    def within(cls, queries: float | None, n_vars: int) -> SlotSettings:
+        """Return settings for a run that may ask so many points: small tables where there are few for each variable."""
+        if queries is None or queries >= 250 * n_vars:
+            return cls()
+        few = Plan(8) if queries < 80 * n_vars else Plan(10)
+        return cls(n_settings=2, plans=(few, Plan(20, even=True)), thrifty=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +137,24 @@ def search_slotwise(
             where that fails: next answers, more data, next variable, and back
         refit all constants together, shorten them, verify on fresh and on wider data
     """
-    run = _Slotwise(oracle, regressor, budget, rng, settings or SlotSettings(), progress)
+    chosen = settings or SlotSettings.within(budget.limits["queries"], len(oracle.variables))
+    run = _Slotwise(oracle, regressor, budget, rng, chosen, progress)
     try:
         stopped_by = run.go(order)
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     best = run.best()
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, 0.0)
+
+
+def simplest_first(oracle: Oracle, regressor: Regressor, budget: Budget, rng: np.random.Generator) -> tuple[int, ...]:
+    """Return the variables in the order of their reduced forms, the simplest first; those that do not matter last."""
+    run = _Slotwise(oracle, regressor, budget, rng, SlotSettings(), lambda news: None)
+    relevant = relevant_variables(oracle, rng)
+    start = MaskedTree([Constant(1.0)])
+    forms = {column: _simplicity(run.solutions(start, (), column, "cheap")) for column in relevant}
+    rest = [column for column in range(len(oracle.variables)) if column not in forms]
+    return (*sorted(forms, key=lambda column: (forms[column], column)), *rest)
 
 
 class _Slotwise:
@@ -156,6 +177,7 @@ class _Slotwise:
         self.partial: list[MaskedTree] = []
         self.nodes = 0
         self.n_relevant = 0
+        self.out_of_queries = False
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
@@ -163,8 +185,9 @@ class _Slotwise:
         self.n_relevant = len(relevant)
         start = MaskedTree([Constant(1.0)])
         chosen = [column for column in order if column in relevant] if order is not None else relevant
+        reorder = order is None and not self.settings.thrifty
         for effort in ("cheap", "all"):
-            for tree in self._grow(start, (), tuple(chosen), effort, order is None):
+            for tree in self._grow(start, (), tuple(chosen), effort, reorder):
                 self.answer = tree
                 return "found"
             limit = self._limit()
@@ -173,7 +196,13 @@ class _Slotwise:
         return "exhausted"
 
     def _limit(self) -> str | None:
+        if self.out_of_queries:
+            return "queries"
         return "exhausted" if self.nodes >= self.settings.max_nodes else self.budget.used_up()
+
+    def _queries_left(self) -> float:
+        limit = self.budget.limits["queries"]
+        return np.inf if limit is None else limit - self.budget.spent["queries"]
 
     def best(self) -> list[tuple[float, MaskedTree]]:
         """Return the answer, or the partial formulas ranked on uncontrolled data."""
@@ -182,7 +211,8 @@ class _Slotwise:
         if not self.partial:
             return []
         try:
-            batch = sample_trials(self.oracle, range(len(self.variables)), 2, 64, self.rng)
+            size = int(min(64, max(self._queries_left() // 2, 8)))
+            batch = sample_trials(self.oracle, range(len(self.variables)), 2, size, self.rng)
         except OracleError:
             return []
         hall = Hall(10, Dataset.of(batch))
@@ -199,14 +229,14 @@ class _Slotwise:
             if final is not None and accepted(final, self.oracle, self.budget, self.rng):
                 yield final
             return
-        attempts = [(column, self._solutions(tree, freed, column, effort)) for column in held] if reorder else None
+        attempts = [(column, self.solutions(tree, freed, column, effort)) for column in held] if reorder else None
         if attempts is not None:
             attempts.sort(key=lambda item: _simplicity(item[1]))
             held = tuple(column for column, _ in attempts)
         for place, column in enumerate(held):
             if self._limit() is not None:
                 return
-            solutions = attempts[place][1] if attempts is not None else self._solutions(tree, freed, column, effort)
+            solutions = attempts[place][1] if attempts is not None else self.solutions(tree, freed, column, effort)
             rest = tuple(other for other in held if other != column)
             grown_any = False
             for grown, starts in self._combinations(tree, solutions):
@@ -224,7 +254,7 @@ class _Slotwise:
 
     # --- measuring and solving slots ---
 
-    def _solutions(self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str) -> Solutions | None:
+    def solutions(self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str) -> Solutions | None:
         """Return forms for each slot that moves with `column`; None if one has none."""
         for plan in self.settings.plans if effort == "all" else self.settings.plans[:1]:
             tables = self._measure(tree, freed, column, plan)
@@ -257,6 +287,9 @@ class _Slotwise:
         self._tell(freed, column)
         grid = spread_values(self.variables[column], plan, self.rng)
         J, B = len(grid), 1 if len(tree) == 1 else L + 3
+        if self._queries_left() < K * J * B:
+            self.out_of_queries = True
+            return None
         settings = draw_inputs(self.variables, K, self.rng)
         X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
         for k in range(K):

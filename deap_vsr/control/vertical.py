@@ -418,21 +418,3 @@ def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | No
 
 def _fixed(tree: MaskedTree) -> MaskedTree:
     return MaskedTree(Constant(node.value, False, False, node.ret) if is_open(node) else node for node in tree)
-
-
-def automatic_order(oracle: Oracle, rng: np.random.Generator, n_points: int = 15) -> tuple[int, ...]:
-    """Return the variables, those first whose reduced form is simplest.
-
-    One trial each with that variable alone free: how well a straight line does decides, and variables on which
-    nothing depends come last.
-    """
-    line = MaskedTree.from_infix("C + C*x1")
-    errors = []
-    for column in range(len(oracle.variables)):
-        (trial,) = sample_trials(oracle, [column], 1, n_points, rng)
-        if np.ptp(trial.y) == 0:
-            errors.append(np.inf)
-            continue
-        outcome = fit(line, [Trial(trial.X[:, [column]], trial.y)])
-        errors.append(max(float(outcome.errors[0]), 1e-20))
-    return tuple(sorted(range(len(errors)), key=lambda column: (errors[column], column)))

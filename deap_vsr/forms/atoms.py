@@ -13,8 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from deap_vsr import operators
 from deap_vsr.engine.program import evaluate
-from deap_vsr.operators import CATALOGUE, Array
+from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, Node, node_from_name, variable
 
 #: Where expressions are compared: no special points.
@@ -50,7 +51,7 @@ class Function:
 
 def functions(function_set: Sequence[str]) -> list[Function]:
     """Return the functions of one argument that a set can build; a sign is no function of its own."""
-    names = [name for name in function_set if name in CATALOGUE and CATALOGUE[name].arity == 1 and name != "neg"]
+    names = [name for name in function_set if name not in ("const", "neg") and operators.get(name).arity == 1]
     if "div" in function_set and "inv" not in names:
         names.insert(0, "inv")
     return [Function(name) for name in names]
@@ -61,7 +62,9 @@ def atoms_of(function_set: tuple[str, ...], max_cost: int = 8, limit: int = 150)
     """Return the atoms of a set, cheapest first, at most `limit`; x itself is the first."""
     allowed = frozenset(function_set)
     unary = functions(function_set)
+    own = [name for name in function_set if name != "const" and not operators.get(name).known]
     products: list[str] = [name for name in ("mul", "div") if name in allowed]
+    products += [name for name in own if operators.get(name).arity == 2]
     sums: list[str] = [name for name in ("add", "sub") if name in allowed]
     seen: set[bytes] = set()
     built: dict[int, list[tuple[Nodes, bool, bool]]] = {1: [((variable(1),), False, False)]}  # nodes, function?, sum?

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr import operators
 from deap_vsr.engine.subsets import scan_subsets
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.ratios import ratio_nodes
 from deap_vsr.forms.sums import sum_nodes
 from deap_vsr.forms.table import Form, Target
-from deap_vsr.operators import CATALOGUE, Array, Indices
+from deap_vsr.operators import Array, Indices
 from deap_vsr.tree import Constant, Node, node_from_name
 
 #: Functions from which a factor comes out: u(theta g) is v(theta) u(g), or for the logarithm v(theta) + u(g).
@@ -138,7 +139,9 @@ def _scan(
     # Some of the functions, then 1 and the atoms, then the others: small sums see the simplest of both.
     behind = moving[head : max(counts) - len(columns)]
     everywhere = np.broadcast_to(columns, (len(family.thetas), *columns.shape))
-    A = np.concatenate([moving[:head].transpose(1, 0, 2), everywhere, behind.transpose(1, 0, 2)], axis=1) / tolerance
+    A = np.concatenate([moving[:head].transpose(1, 0, 2), everywhere, behind.transpose(1, 0, 2)], axis=1)
+    with np.errstate(over="ignore"):
+        A /= tolerance
     least = np.empty((len(A), len(counts)))
     best: Indices = np.empty((len(A), len(counts), len(counts)), np.int64)
     first_below = A.shape[1] if len(behind) else head
@@ -250,7 +253,7 @@ class _Apply:
     argument: Callable[[Array, Array], Array]
 
     def __call__(self, theta: Array, g: Array) -> Array:
-        values: Array = CATALOGUE[self.function.name].function(self.argument(theta, g))
+        values: Array = operators.get(self.function.name).function(self.argument(theta, g))
         return values
 
 

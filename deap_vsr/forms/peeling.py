@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from deap_vsr import operators
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.table import Table, Target
-from deap_vsr.operators import CATALOGUE, Array
+from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, Node, node_from_name
 
 
@@ -56,7 +57,7 @@ def peeled(target: Target) -> Iterator[Target]:
 
 
 def _derivative(function: Function, z: Array) -> Array:
-    operator = CATALOGUE[function.name]
+    operator = operators.get(function.name)
     assert operator.derivative is not None
     return np.broadcast_to(np.asarray(operator.derivative(operator.function(z), z)[0], dtype=float), z.shape)
 

@@ -74,8 +74,9 @@ def fitting_subsets(
     limits = target.table.limits(len(counts))
     room = max(target.table.n_points - 2, 1)  # a sum of as many terms as points fits anything
     looked_at: Indices = np.array([c if size <= room else 0 for size, c in enumerate(counts, start=1)], np.int64)
-    scaled = dictionary.values / target.tolerance
-    z = target.z / target.tolerance
+    with np.errstate(over="ignore"):
+        scaled = dictionary.values / target.tolerance
+        z = target.z / target.tolerance
     found: Indices = np.empty((MAX_FOUND, len(counts)), np.int64)
     best: Indices = np.empty((len(counts), len(counts)), np.int64)
     below = len(scaled) if first_below is None else first_below
