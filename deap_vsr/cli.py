@@ -347,3 +347,37 @@ def bench_engine(
         table.add_row(key, escape(text))
     console.print(table)
     console.print("*_vs_*: how many times faster we are; success: share of fits reaching NMSE < 1e-12")
+
+
+@bench_app.command("scaling")
+def bench_scaling_command(
+    quick: Annotated[bool, typer.Option(help="One program a size, small sizes, 2 s for GP.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for scaling.png (needs matplotlib).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure cost against the number of variables, vsr with GP beside it."""
+    from deap_vsr.bench.scaling import bench_scaling, growth, plot_scaling
+
+    with errors.status("starting") as status:
+        options: dict[str, Any] = {"n_programs": 1, "gp_seconds": 2.0, "max_size": 60} if quick else {}
+        rows = bench_scaling(progress=status.update, **options)
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            plot_scaling(rows).savefig(out / "scaling.png", dpi=110)
+        except OSError as error:
+            raise VsrError(f"{out}: cannot write: {error.strerror}") from None
+    if as_json:
+        _print_json({"rows": rows})
+        return
+    for family in dict.fromkeys(row["family"] for row in rows):
+        table = Table("size", "method", "recovered", "seconds", "evaluations", "oracle queries", title=family)
+        for row in rows:
+            if row["family"] == family:
+                numbers = (f"{row['seconds']:.2f}", f"{row['evaluations']:.0f}", f"{row['queries']:.0f}")
+                table.add_row(str(row["size"]), row["method"], f"{row['recovered']:.0%}", *numbers)
+        console.print(table)
+        powers = ", ".join(f"{key} {growth(rows, family, key):.1f}" for key in ("seconds", "evaluations", "queries"))
+        console.print(f"vsr grows as size to the power of: {powers}", highlight=False)
+    if out is not None:
+        console.print(f"written: {escape(str(out / 'scaling.png'))}", highlight=False)

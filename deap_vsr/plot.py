@@ -27,7 +27,8 @@ def have_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def _figure(width: float, height: float) -> Figure:
+def figure_of(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches; a clear error without matplotlib."""
     if not have_matplotlib():
         raise VsrError("pictures need matplotlib: pip install matplotlib, or deap-vsr[plot]")
     from matplotlib.figure import Figure
@@ -44,7 +45,7 @@ def plot_path(result: Result) -> Figure:
     trees = [short_numbers(record.tree) for record in rounds]
     leaves = [sum(node.arity == 0 for node in tree) for tree in trees]
     heights = [tree.height + 1.6 for tree in trees]
-    figure = _figure(max(6.0, 0.52 * max(leaves, default=1) + 1), max(2.0, 0.62 * sum(heights) + 0.8))
+    figure = figure_of(max(6.0, 0.52 * max(leaves, default=1) + 1), max(2.0, 0.62 * sum(heights) + 0.8))
     if not rounds:
         figure.suptitle("no round was finished")
         return figure
