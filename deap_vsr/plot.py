@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deap_vsr.control.vertical import Round
 from deap_vsr.errors import VsrError
 from deap_vsr.notation import short_numbers
@@ -124,3 +126,33 @@ def _layout(tree: MaskedTree) -> list[tuple[float, float]]:
         if position:
             below[parents[position]].append(x[position])
     return [(x[position], -float(depth[position])) for position in range(len(tree))]
+
+
+def plot_slots(result: Result, most: int = 6) -> Figure:
+    """Draw slots as slotwise expansion measured them, with the forms that fit: one panel a slot, a curve a setting."""
+    tables = [(record, table) for record in last_pass(result.rounds) if record.accepted for table in record.tables]
+    tables = tables[:most]
+    rows = max((len(tables) + 1) // 2, 1)
+    figure = figure_of(9.0, 2.8 * rows)
+    if not tables:
+        figure.suptitle("no slot was measured")
+        return figure
+    axes = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axis, (record, table) in zip(axes, tables, strict=False):
+        fine = np.linspace(table.x.min(), table.x.max(), 300)
+        X = np.zeros((len(fine), table.column + 1))
+        X[:, table.column] = fine
+        for k, (values, constants) in enumerate(zip(table.values, table.constants, strict=True)):
+            curve = table.form.with_constants(constants).evaluate(X)
+            (line,) = axis.plot(fine, np.where(np.isfinite(curve), curve, np.nan), linewidth=1)
+            axis.plot(table.x, values, "o", color=line.get_color(), markersize=4, label=f"setting {k + 1}")
+        name = f"x{table.column + 1}"
+        axis.set_xlabel(name)
+        axis.set_ylabel("slot")
+        free = " ".join(f"x{column + 1}" for column in record.freed if column != table.column) or "nothing else"
+        axis.set_title(f"{table.form.to_infix(skeleton=True)}   (free: {free})", fontsize=9)
+    for axis in axes[len(tables) :]:
+        axis.set_axis_off()
+    axes[0].legend(fontsize=8)
+    figure.suptitle("slots as functions of the new variable: measured (dots) and solved (lines)", fontsize=10)
+    return figure

@@ -88,18 +88,21 @@ def print_result(result: Result, console: Console) -> None:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """Write result.json, formula.tex and, where matplotlib is there, path.png; returns the paths."""
+    """Write result.json, formula.tex and, where matplotlib is there, path.png and slots.png; returns the paths."""
     texts = {"result.json": json.dumps(result.to_json(), indent=1) + "\n", "formula.tex": result.latex + "\n"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
         written = [folder / name for name in texts]
-        from deap_vsr.plot import have_matplotlib, plot_path
+        from deap_vsr.plot import have_matplotlib, plot_path, plot_slots
 
         if have_matplotlib():
             plot_path(result).savefig(folder / "path.png", dpi=120)
             written.append(folder / "path.png")
+            if any(record.tables for record in result.rounds):
+                plot_slots(result).savefig(folder / "slots.png", dpi=120)
+                written.append(folder / "slots.png")
     except OSError as error:
         raise VsrError(f"{folder}: cannot write: {error.strerror}") from None
     return written

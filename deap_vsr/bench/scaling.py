@@ -115,7 +115,10 @@ def plot_scaling(rows: list[dict[str, Any]]) -> Figure:
                 for row in mine:
                     if row["recovered"] < 1:
                         axis.annotate(f"{row['recovered']:.0%}", (row["size"], row[key]), fontsize=8)
+            sizes = sorted({row["size"] for row in rows if row["family"] == family})
             axis.set_xscale("log")
+            axis.set_xticks(sizes, [str(size) for size in sizes])
+            axis.minorticks_off()
             axis.set_yscale("log")
             axis.set_xlabel(next(row["what"] for row in rows if row["family"] == family))
             axis.set_ylabel(key)

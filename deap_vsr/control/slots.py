@@ -20,7 +20,7 @@ from deap_vsr.control.freezing import FreezeRule, freeze
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
-from deap_vsr.control.vertical import Hall, Outcome, Progress, Round
+from deap_vsr.control.vertical import Hall, Outcome, Progress, Round, SlotTable
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import OracleError
 from deap_vsr.operators import Array, Flags
@@ -112,6 +112,16 @@ class Solutions:
 
     tables: Tables
     forms: dict[int, list[Candidate]]
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A formula with forms in its slots: starts for its constants (K, L), settings (K, m), tables it came from."""
+
+    tree: MaskedTree
+    starts: Array
+    settings: Array
+    tables: tuple[SlotTable, ...]
 
 
 def search_slotwise(
@@ -239,10 +249,9 @@ class _Slotwise:
             solutions = attempts[place][1] if attempts is not None else self.solutions(tree, freed, column, effort)
             rest = tuple(other for other in held if other != column)
             grown_any = False
-            for grown, starts in self._combinations(tree, solutions):
+            for grown in self._combinations(tree, solutions):
                 self.nodes += 1
-                assert solutions is not None
-                frozen = self._verified(grown, starts, solutions.tables.settings, (*freed, column), rest)
+                frozen = self._verified(grown, (*freed, column), rest)
                 if frozen is not None:
                     grown_any = True
                     self.partial.append(frozen)
@@ -317,8 +326,8 @@ class _Slotwise:
         tables = _complete(Tables(column, grid, slots, errors, settings))
         return tables if len(tables.grid) >= 0.6 * J else None
 
-    def _combinations(self, tree: MaskedTree, solutions: Solutions | None) -> Iterator[tuple[MaskedTree, Array]]:
-        """Yield the tree with forms in its slots, the simplest first, and starts of the constants for each setting."""
+    def _combinations(self, tree: MaskedTree, solutions: Solutions | None) -> Iterator[Grown]:
+        """Yield the tree with forms in its slots, the simplest first."""
         if solutions is None:
             return
         forms = solutions.forms
@@ -338,27 +347,36 @@ class _Slotwise:
                     if is_open(node):
                         starts.append(means[:, slot])
                 slot += is_open(node)
-            yield MaskedTree(nodes), np.array(starts).T
+            tables = [
+                SlotTable(
+                    solutions.tables.column,
+                    solutions.tables.grid,
+                    solutions.tables.slots[:, :, tree.open_constants.index(position)],
+                    candidate.tree,
+                    candidate.constants,
+                )
+                for position, candidate in chosen.items()
+            ]
+            yield Grown(MaskedTree(nodes), np.array(starts).T, solutions.tables.settings, tuple(tables))
 
-    def _verified(
-        self, tree: MaskedTree, starts: Array, settings: Array, freed: tuple[int, ...], held: tuple[int, ...]
-    ) -> MaskedTree | None:
+    def _verified(self, grown: Grown, freed: tuple[int, ...], held: tuple[int, ...]) -> MaskedTree | None:
         """Return the tree frozen by fresh joint data at the settings of the table; None if it does not hold."""
         before = self.budget.spent
+        tree, settings = grown.tree, grown.settings
         n_points = tree.n_constants + 4
         try:
             trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
         except OracleError:
             return None
         data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
-        outcome = fit(tree, data, starts=starts, n_starts=2)
+        outcome = fit(tree, data, starts=grown.starts, n_starts=2)
         self.budget.count(outcome.evaluations)
         holds = bool((outcome.errors <= EXACT.error).all())
         frozen = tree
         if holds:
             frozen = freeze(outcome, data, EXACT)
             frozen = self._tied(frozen, outcome, tree)
-        self._record(freed, held, frozen, outcome, holds, before)
+        self._record(freed, frozen, outcome, holds, before, grown.tables)
         return frozen if holds else None
 
     def _tied(self, frozen: MaskedTree, outcome: Fit, tree: MaskedTree) -> MaskedTree:
@@ -374,11 +392,11 @@ class _Slotwise:
     def _record(
         self,
         freed: tuple[int, ...],
-        held: tuple[int, ...],
         tree: MaskedTree,
         outcome: Fit,
         holds: bool,
         before: dict[str, float],
+        tables: tuple[SlotTable, ...],
     ) -> None:
         spent = self.budget.spent
         self.rounds.append(
@@ -392,6 +410,7 @@ class _Slotwise:
                 holds,
                 int(spent["queries"] - before["queries"]),
                 spent["seconds"] - before["seconds"],
+                tables,
             )
         )
 

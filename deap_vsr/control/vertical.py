@@ -20,6 +20,7 @@ from deap_vsr.control.oracle import Oracle, Resumable
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import VsrError
+from deap_vsr.operators import Array
 from deap_vsr.simplify import structural_hash
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_open
 
@@ -40,6 +41,17 @@ class Settings:
     restart: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class SlotTable:
+    """A slot as a function of one variable: x (J,), values (K, J) at K settings, its form and constants (K, L)."""
+
+    column: int
+    x: Array
+    values: Array
+    form: MaskedTree
+    constants: Array
+
+
 @dataclass(frozen=True)
 class Round:
     """One round, for the report: what was freed and held, and the best candidate after freezing."""
@@ -53,10 +65,13 @@ class Round:
     accepted: bool
     queries: int
     seconds: float
+    tables: tuple[SlotTable, ...] = field(default=(), compare=False)
+    """What slotwise expansion measured, for pictures; a checkpoint does without."""
 
     def state(self) -> State:
         """Return it in JSON values."""
-        return {item.name: getattr(self, item.name) for item in fields(self)} | {"tree": tree_state(self.tree)}
+        kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "tables"}
+        return kept | {"tree": tree_state(self.tree)}
 
     @classmethod
     def restored(cls, state: State, pset: gp.PrimitiveSetTyped | None) -> Round:

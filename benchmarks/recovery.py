@@ -1,0 +1,82 @@
+"""How much of a suite is recovered: by group, with seconds, oracle queries, and the failures by name.
+
+Run with ``python benchmarks/recovery.py feynman-unit --seeds 3 --jobs 2``; rows go to --out as they are finished.
+"""
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from deap_vsr import discover, load_equation
+from deap_vsr.control import suites
+
+
+def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
+    """Run one problem; a failure is a row as well."""
+    path, method, seed, options = job
+    row: dict[str, Any] = {"path": path, "method": method, "seed": seed}
+    try:
+        result = discover(path, method, seed=seed, **options)
+    except Exception as error:
+        return row | {"recovered": False, "nmse": None, "stopped_by": f"{type(error).__name__}: {error}"[:200]}
+    verdict = result.verdict
+    return row | {
+        "recovered": bool(verdict and verdict.recovered),
+        "same_form": bool(verdict and verdict.same_form),
+        "nmse": verdict.metrics["nmse"] if verdict else None,
+        "seconds": result.seconds,
+        "queries": result.oracle_queries,
+        "evaluations": result.evaluations,
+        "stopped_by": result.stopped_by,
+        "expression": result.expression,
+    }
+
+
+def main(
+    places: Annotated[list[str], typer.Argument(help="Suites, folders or globs.")],
+    method: str = "vsr",
+    seeds: int = 1,
+    time_limit: float = 60.0,
+    max_queries: int = 0,
+    noise: float = 0.0,
+    jobs: int = 1,
+    out: Path | None = None,
+) -> None:
+    """Run every usable problem of the suites and print a table."""
+    options = {"time_limit": time_limit, "max_queries": max_queries or None, "noise": noise}
+    paths = [str(path) for place in places for path in suites.problem_files(place) if load_equation(path).usable]
+    work = [(path, method, seed, options) for seed in range(seeds) for path in paths]
+    rows = []
+    with ProcessPoolExecutor(jobs) as pool:
+        for row in track(pool.map(run, work), "running", total=len(work), console=Console(stderr=True)):
+            rows.append(row)
+            if out is not None:
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault("/".join(Path(row["path"]).parts[-3:-1]), []).append(row)
+    table = Table("group", "runs", "recovered", "median NMSE", "seconds: median", "largest", "queries: median")
+    for name, group in groups.items():
+        errors = [np.inf if row["nmse"] is None else row["nmse"] for row in group]
+        seconds = [row.get("seconds", np.nan) for row in group]
+        share = f"{np.mean([row['recovered'] for row in group]):.1%}"
+        queries = f"{np.nanmedian([row.get('queries', np.nan) for row in group]):.0f}"
+        table.add_row(
+            name, str(len(group)), share, f"{np.median(errors):.1e}", f"{np.nanmedian(seconds):.2f}",
+            f"{np.nanmax(seconds):.1f}", queries,
+        )  # fmt: skip
+    Console().print(table)
+    failed = [f"{Path(row['path']).stem} ({row['seed']}: {row['stopped_by']})" for row in rows if not row["recovered"]]
+    print(f"{sum(row['recovered'] for row in rows)} of {len(rows)} recovered; not: {', '.join(failed) or 'none'}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
