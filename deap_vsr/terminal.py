@@ -23,13 +23,16 @@ MAX_NAMED = 8
 
 @contextmanager
 def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None], Callable[[], None]]]:
-    """Show a line that follows a run; yields what `discover` takes as `progress` and `tick`."""
+    """Show a line that follows a run, and reduced forms as they are found; yields `progress` and `tick` of discover."""
     with console.status("reading the problem and the kernels") as status:
         news: list[Progress] = []
         shown = [0.0]
 
         def progress(now: Progress) -> None:
             news[:] = [now]
+            if now.tree is not None and console.is_terminal:
+                form = escape(short_numbers(now.tree).to_infix())
+                console.print(f"[dim]{_names(now.freed)}:[/dim] {form}", highlight=False, soft_wrap=True)
 
         def tick() -> None:
             now = time.perf_counter()

@@ -188,6 +188,7 @@ class _Slotwise:
         self.nodes = 0
         self.n_relevant = 0
         self.out_of_queries = False
+        self.last_error = np.inf
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
@@ -372,11 +373,14 @@ class _Slotwise:
         outcome = fit(tree, data, starts=grown.starts, n_starts=2)
         self.budget.count(outcome.evaluations)
         holds = bool((outcome.errors <= EXACT.error).all())
+        self.last_error = float(outcome.errors.max())
         frozen = tree
         if holds:
             frozen = freeze(outcome, data, EXACT)
             frozen = self._tied(frozen, outcome, tree)
         self._record(freed, frozen, outcome, holds, before, grown.tables)
+        if holds:
+            self._tell(freed[:-1], freed[-1], frozen)
         return frozen if holds else None
 
     def _tied(self, frozen: MaskedTree, outcome: Fit, tree: MaskedTree) -> MaskedTree:
@@ -386,8 +390,9 @@ class _Slotwise:
 
     # --- telling ---
 
-    def _tell(self, freed: tuple[int, ...], column: int) -> None:
-        self.progress(Progress(len(freed) + 1, max(self.n_relevant, 1), (*freed, column), np.inf, self.budget))
+    def _tell(self, freed: tuple[int, ...], column: int, tree: MaskedTree | None = None) -> None:
+        now = (*freed, column)
+        self.progress(Progress(len(now), max(self.n_relevant, 1), now, self.last_error, self.budget, tree))
 
     def _record(
         self,

@@ -84,13 +84,14 @@ class Round:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run tells while it goes on."""
+    """What a run tells while it goes on; ``tree`` is a reduced form that has just been found."""
 
     round: int
     n_rounds: int
     freed: tuple[int, ...]
     best: float
     budget: Budget
+    tree: MaskedTree | None = None
 
 
 @dataclass(frozen=True)
@@ -375,6 +376,8 @@ class _Run:
             spent["seconds"] - self.entered["seconds"],
         )
         self.rounds.append(record)
+        if accepted:
+            self.progress(Progress(self.number + 1, len(self.plan), freed, best.error, self.budget, self.pool[0]))
 
     def _found(self) -> bool:
         """Whether the best of the hall holds, constants as they are, on fresh uncontrolled data."""
