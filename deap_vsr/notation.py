@@ -183,16 +183,23 @@ def _call_form(operator: Operator, operands: Sequence[tuple[str, int, Node]]) ->
 
 
 def short_numbers(tree: MaskedTree) -> MaskedTree:
-    """Return the tree for reading: constants to 4 digits, slots as C1, C2, ...; node for node the same shape."""
+    """Return the tree for reading: literals of 4 digits, slots as C1, C2, ...; node for node the same shape."""
     slots = set(tree.slots)
     names = iter(range(1, len(slots) + 1))
 
     def shown(position: int, node: Node) -> Node:
         if position in slots:
             return gp.Terminal(f"C{next(names)}", True, node.ret)
-        return Constant(float(f"{node.value:.4g}")) if isinstance(node, Constant) else node
+        return Constant(float(f"{node.value:.4g}"), fitted=False) if isinstance(node, Constant) else node
 
     return MaskedTree([shown(position, node) for position, node in enumerate(tree)])
+
+
+def short_formula(tree: MaskedTree) -> str:
+    """Return the formula for reading: as :func:`short_numbers`, without factors of 1 and terms of 0."""
+    from deap_vsr.simplify import without_neutral
+
+    return infix(without_neutral(short_numbers(tree)))
 
 
 def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from deap_vsr.control.vertical import Round
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import short_numbers
+from deap_vsr.notation import short_formula, short_numbers
 from deap_vsr.result import Result
 from deap_vsr.tree import MaskedTree, is_mutable, is_open
 
@@ -57,7 +57,7 @@ def plot_path(result: Result) -> Figure:
         held = " ".join(f"x{column + 1}" for column in record.controlled) or "nothing"
         free = " ".join(f"x{column + 1}" for column in record.freed)
         fit = "" if record.accepted else "; does not fit"
-        formula = tree.to_infix()
+        formula = short_formula(record.tree)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
         axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
     figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from deap_vsr.control.vertical import Progress
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import short_numbers
+from deap_vsr.notation import short_formula
 from deap_vsr.result import Result
 
 #: Variables named in a line; problems may have 1,000.
@@ -31,7 +31,7 @@ def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None]
         def progress(now: Progress) -> None:
             news[:] = [now]
             if now.tree is not None and console.is_terminal:
-                form = escape(short_numbers(now.tree).to_infix())
+                form = escape(short_formula(now.tree))
                 console.print(f"[dim]{_names(now.freed)}:[/dim] {form}", highlight=False, soft_wrap=True)
 
         def tick() -> None:
@@ -66,7 +66,7 @@ def print_result(result: Result, console: Console) -> None:
         path.add_row(
             _names(record.freed),
             _names(record.controlled) or "nothing",
-            escape(short_numbers(record.tree).to_infix()),
+            escape(short_formula(record.tree)),
             f"{max(record.errors):.2g}" + ("" if record.accepted else " (does not fit)"),
             str(record.slots),
         )

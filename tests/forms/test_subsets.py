@@ -170,10 +170,11 @@ def test_columns_that_depend_on_those_chosen_are_skipped():
     A, y, rng = problem(15)
     A[3] = -2.5 * A[1]
     A[6] = add_up(A, (0, 2), rng)
-    found, best, least, tried = search(A, y, (9, 9, 9))
+    _, best, least, tried = search(A, y, (9, 9, 9))
     expected = brute_force(A, y, (9, 9, 9))
-    assert (found, best, tried) == (expected[0], expected[1], expected[3])
+    assert tried == expected[3]
     np.testing.assert_allclose(least, expected[2], rtol=1e-9)
+    assert all(left_by(A, y, subset) == pytest.approx(left) for subset, left in zip(best, least, strict=True))
     # Gone are the pair (1, 3), that pair with one more column, and the triple (0, 2, 6).
     assert tried == 9 + (math.comb(9, 2) - 1) + (math.comb(9, 3) - 7 - 1)
 
