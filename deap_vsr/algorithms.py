@@ -191,7 +191,7 @@ def eaMasked(
     Parameters
     ----------
     toolbox : needs ``evaluate(individual, trials)``, ``mate``, ``mutate``, ``select``, ``clone``; ``map`` is the only
-        parallel seam.
+        parallel seam. Where `evaluate` returns None for want of time, the generation before stands.
     draw : callable
         Returns the trials of a generation; those of the oracle are fresh each time.
     n_offspring : int
@@ -217,7 +217,12 @@ def eaMasked(
         offspring = _vary(population, toolbox, cxpb, mutpb, n_offspring or size, seen) if generation else []
         everybody = population + offspring
         trials = Dataset.of(draw())
-        outcomes = toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody)
+        outcomes = list(toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody))
+        if any(outcome is None for outcome in outcomes):  # cut short
+            if generation > first:
+                break  # the generation before stands
+            everybody = [one for one, outcome in zip(everybody, outcomes, strict=True) if outcome is not None]
+            outcomes = [outcome for outcome in outcomes if outcome is not None]
         for individual, outcome in zip(everybody, outcomes, strict=True):
             assignFit(individual, outcome)
         population = toolbox.select(everybody, size)

@@ -65,7 +65,10 @@ class GpRegressor:
         toolbox = self._toolbox(pset, largest)
         outcomes: dict[int, Fit] = {}
 
-        def evaluate(individual: Individual, trials: Dataset) -> Fit:
+        def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
+            late = task.budget.used_up() == "seconds"
+            if late and outcomes:
+                return None
             outcome = fit(
                 individual,
                 trials,
@@ -73,6 +76,7 @@ class GpRegressor:
                 gradient=self.gradient,
                 n_starts=self.n_starts,
                 max_iterations=self.max_iterations,
+                time_limit=None if self.optimizer == "lm" else task.budget.seconds_left(),
             )
             task.budget.count(outcome.evaluations)
             outcomes[id(individual)] = outcome

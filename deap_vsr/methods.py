@@ -175,6 +175,10 @@ def _slotwise(
 ) -> tuple[Schedule, Outcome]:
     """Search slotwise and, with what is left of the budget, jointly; returns the order of variables and the outcome."""
     noise = measure_noise(oracle, rng, 4, 2)
+    if noise > 0 and forms is regressor:  # tables of single slots tell a regressor little in noise
+        everything = order or tuple(range(len(oracle.variables)))
+        plan: Schedule = tuple((column,) for column in everything)
+        return plan, search(oracle, regressor, plan, budget, rng, settings, progress)
     if noise > 0:
         noise = measure_noise(oracle, rng, 16, 8)
         outcome = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)

@@ -63,6 +63,13 @@ class Budget:
                 return name
         return self.whole.used_up() if self.whole is not None else None
 
+    def seconds_left(self) -> float | None:
+        """Return how many seconds are left, here and in the whole, at least a little; None without a limit."""
+        limit = self.limits["seconds"]
+        left = None if limit is None else max(limit - self.spent["seconds"], 0.01)
+        above = self.whole.seconds_left() if self.whole is not None else None
+        return above if left is None else left if above is None else min(left, above)
+
     def resume(self, spent: dict[str, float]) -> None:
         """Go on as if `spent` had been spent; the oracle's count is as it was then."""
         self.started = time.perf_counter() - spent["seconds"]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import MODERATE_NUMBERS, commuted, keys, random_tree, reassociated, trees
 
-from deap_vsr.simplify import canonical, canonical_order, fold, structural_hash
+from deap_vsr.simplify import canonical, canonical_order, fold, structural_hash, without_neutral
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_mutable, node_from_name, variable
 
 POINTS = np.random.default_rng(11).uniform(-2, 2, (5, 3))
@@ -317,3 +317,69 @@ def test_a_user_s_own_function_is_folded_as_it_is_meant():
     assert fold(tree, Vocabulary(pset))[0].value == pytest.approx(2.0)
     assert canonical(tree, Vocabulary(pset))[0].value == pytest.approx(2.0)
     assert fold(tree)[0].value == pytest.approx(math.log(100.0))
+
+
+# --- factors of 1 and terms of 0 -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1*x1", "x1"),
+        ("x1*1", "x1"),
+        ("x1/1", "x1"),
+        ("x1 + 0", "x1"),
+        ("0 + x1", "x1"),
+        ("x1 - 0", "x1"),
+        ("1*1", "1"),
+        ("0 + 0", "0"),
+        ("1*(x1 + 0)*(1*sin(x2/1) + 0)", "x1*sin(x2)"),
+        ("sin(0 + 1*x1)/(1*1)", "sin(x1)"),
+        ("(x1*1 + 0)/x2", "x1/x2"),
+    ],
+)
+def test_factors_and_divisors_of_one_and_terms_of_zero_go(text, expected):
+    assert without_neutral(MaskedTree.from_infix(text)).to_infix() == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["1/x1", "0 - x1", "x1*0", "0*x1", "x1 + 1", "1 - x1", "x1**1", "x1/0", "2*x1", "0", "1", "sin(1) + sin(0)"]
+)
+def test_what_is_not_neutral_stays(text):
+    tree = MaskedTree.from_infix(text)
+    assert without_neutral(tree) == tree
+
+
+@pytest.mark.parametrize("shape", ["C*x1", "x1/C", "x1*C"])
+def test_open_constants_stay_whatever_their_value(shape):
+    tree = MaskedTree.from_infix(shape).with_constants([1.0])
+    assert without_neutral(tree) == tree
+    tree = MaskedTree.from_infix("C + x1 + (x2 - C)").with_constants([0.0, 0.0])
+    assert without_neutral(tree) == tree
+
+
+def neutral_bank():
+    rng = random.Random(12)
+    names = ("add", "sub", "mul", "div", "sin", "sqrt", "n2")
+    return [random_tree(rng, 60, names=names, numbers=(1.0, 0.0, -0.0, 2.5)) for _ in range(1000)]
+
+
+def test_without_neutral_nodes_values_stay():
+    shorter = 0
+    for tree in neutral_bank():
+        short = without_neutral(tree)
+        assert type(short) is MaskedTree
+        assert without_neutral(short) == short
+        before, after = tree.evaluate(POINTS), short.evaluate(POINTS)
+        finite = np.isfinite(before) & np.isfinite(after)  # 1/(x*0 + 0) is 1/0, of either sign
+        np.testing.assert_array_equal(after[finite], before[finite])
+        np.testing.assert_array_equal(np.isnan(after), np.isnan(before))
+        shorter += len(short) < len(tree)
+    assert shorter > 100
+
+
+def test_nodes_that_stay_keep_their_flags_and_open_constants_are_all_there():
+    for tree in neutral_bank():
+        short = without_neutral(tree)
+        assert not Counter(keys(short)) - Counter(keys(tree))
+        assert short.constants == tree.constants
