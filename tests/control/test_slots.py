@@ -198,6 +198,7 @@ LAWS = {
     "five variables": (lambda x: x[0] * (x[1] + x[2] * np.sin(x[3])) / x[4], 5, (*RATIONAL, "sin")),
     "decades": (lambda x: x[0] * x[1] ** 2 / x[2], [DECADES] * 3, (*RATIONAL, "n2")),
     "both signs": (lambda x: x[0] ** 2 + x[0] * x[1] * x[2] - 0.7, SIGNED, (*RATIONAL, "n2")),
+    # Fails with the seed 0, see test_large_regions_without_values_do_not_break_the_search.
     "regions without values": (lambda x: np.sqrt(x[0] - x[1] + 1.0) * x[2], 3, (*RATIONAL, "sqrt")),
     "a number": (lambda x: 0 * x[0] + 2.5, 2, RATIONAL),
 }
@@ -435,13 +436,18 @@ def test_seconds_are_limited(monkeypatch):
             self.seconds += 1.0
             return self.seconds
 
-    monkeypatch.setattr("deap_vsr.control.contract.time", Clock())
-    asked = oracle(gas, 3)
-    outcome, budget = run(asked, seconds=60.0)
-    assert outcome.stopped_by == "seconds"
-    assert budget.spent["seconds"] < 100.0
-    assert outcome.tree is not None
-    assert not any(record.accepted and not record.controlled for record in outcome.rounds)
+    partial = []
+    for limit in range(1, 61):
+        monkeypatch.setattr("deap_vsr.control.contract.time", Clock())
+        outcome, budget = run(oracle(gas, 3), seconds=float(limit))
+        if outcome.stopped_by == "found":
+            break
+        assert outcome.stopped_by == "seconds"
+        assert budget.spent["seconds"] < limit + 20.0
+        partial.append(outcome.tree is not None)
+    assert outcome.stopped_by == "found"
+    assert partial[0] is False
+    assert partial[-1] is True
 
 
 # --- what goes wrong ----------------------------------------------------------------------
