@@ -45,6 +45,10 @@ class OracleError(VsrError, RuntimeError):
     """An oracle that raises, answers in the wrong shape or never gives a finite value."""
 
 
+class NoValuesError(OracleError):
+    """An oracle that gives too few finite values where it was asked."""
+
+
 def short(value: object, limit: int = 80) -> str:
     """Text of `value` for a message: one line, never long."""
     try:

@@ -17,7 +17,7 @@ from deap_vsr.control.checkpoint import Checkpoint
 from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule, measure_noise
-from deap_vsr.control.oracle import EquationOracle, Noise, Oracle
+from deap_vsr.control.oracle import EquationOracle, Noise, Oracle, View
 from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
 from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, search
 from deap_vsr.engine.fitting import compile_kernels
@@ -105,7 +105,9 @@ def discover(
     )
     if equation is not None and operators is not None:
         equation = replace(equation, function_set=normalise_function_set(operators))
-    oracle: Oracle = EquationOracle(equation, noise, seed) if equation is not None else problem  # type: ignore[assignment]
+    oracle: Any = EquationOracle(equation, noise, seed) if equation is not None else problem
+    if equation is None and operators is not None:
+        oracle = View(oracle, function_set=normalise_function_set(operators))
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = 60.0
     if expansion == "slotwise" and checkpoint is not None:

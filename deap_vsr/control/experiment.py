@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deap_vsr.control.equation import Variable
-from deap_vsr.errors import OracleError
+from deap_vsr.errors import NoValuesError, OracleError
 from deap_vsr.operators import Array
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _sample_trial(
             setting, X, y = None, X[:0], y[:0]
     held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"
     last = ", ".join(f"{v.name}={value:g}" for v, value in zip(variables, points[0], strict=True))
-    raise OracleError(
+    raise NoValuesError(
         f"the oracle gave {len(y)} finite values of {n_points} wanted after {len(y) + dropped} points in "
         f"{MAX_REDRAWS} tries (controlled: {held[:200]}); the last point tried was {last[:200]}: y={answer[0]}"
     )

@@ -12,7 +12,7 @@ from deap_vsr.control.experiment import draw_inputs, sample_trials
 from deap_vsr.control.identify import without_idle_terms
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import OracleError
+from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import fold, without_neutral
 from deap_vsr.tree import Constant, MaskedTree
@@ -32,7 +32,7 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     n_points = 2 * reopened.n_constants + 8
     try:
         (trial,) = sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng)
-    except OracleError:
+    except NoValuesError:
         return None
     data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
     outcome = fit(reopened, data, n_starts=0)
@@ -107,7 +107,7 @@ def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     everything = range(len(oracle.variables))
     try:
         (inside,) = sample_trials(oracle, everything, 1, n_points, rng)
-    except OracleError:
+    except NoValuesError:
         return False
     if fit(tree, [inside]).errors[0] > EXACT:
         return False
@@ -134,5 +134,8 @@ def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:
     else:
         grow = 0.25 * (variable.high - variable.low)
         low, high = variable.low - (grow if variable.sign == "as_range" else 0.0), variable.high + grow
-    low, high = max(low, limits[0] if variable.sign != "both" else low), min(high, limits[1])
+    if variable.sign == "both":
+        high = min(high, limits[1], -limits[0])
+    else:
+        low, high = max(low, limits[0]), min(high, limits[1])
     return replace(variable, low=low, high=high) if low < high else variable

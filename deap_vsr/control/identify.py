@@ -98,6 +98,15 @@ def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] 
     idle = term_sizes(outcome, data) < NEGLIGIBLE
     if not idle.any() or idle.all():
         return None
+    found = _dropped(outcome, idle)
+    if found is None:  # something cannot go: what can go alone goes together
+        alone = [np.arange(len(idle)) == i for i in np.flatnonzero(idle)]
+        single = [flags for flags in alone if _dropped(outcome, flags) is not None]
+        found = _dropped(outcome, np.any(single, axis=0)) if single else None
+    return found
+
+
+def _dropped(outcome: Fit, idle: Flags) -> tuple[MaskedTree, Array] | None:
     tree = outcome.tree
     gone = {position for position, out in zip(tree.open_constants, idle, strict=True) if out}
     stack: list[list[int] | None] = []  # positions; None stands for 0
@@ -108,6 +117,8 @@ def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] 
             stack.append(None)
         elif name == "add" and None in operands:
             stack.append(operands[0] if operands[1] is None else operands[1])
+        elif name == "sub" and operands[1] is None:
+            stack.append(operands[0])
         elif (name in ("mul", "div") and operands[0] is None) or (name == "mul" and operands[1] is None):
             stack.append(None)
         elif None in operands:

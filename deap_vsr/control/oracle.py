@@ -14,6 +14,7 @@ from deap_vsr.control.equation import Equation, Variable
 from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.errors import OracleError
 from deap_vsr.operators import Array
+from deap_vsr.tree import Constant, MaskedTree, node_from_name
 
 #: How each kind of noise is drawn: n values of mean 0 and standard deviation 1.
 _DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
@@ -90,6 +91,41 @@ class Resumable(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state."""
+
+
+class View:
+    """Another oracle with some attributes of its own; asking it asks the other one, which counts."""
+
+    def __init__(self, oracle: Oracle, **changed: Any) -> None:
+        self.oracle = oracle
+        self.__dict__.update(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.oracle, name)
+
+
+class Scaled(View):
+    """An oracle whose y is divided by a power of two, for values whose squares a float cannot hold."""
+
+    scale: float
+
+    @classmethod
+    def if_needed(cls, oracle: Oracle, rng: np.random.Generator) -> Scaled | None:
+        """Return one if y is beyond 1e-60 to 1e+60, judged by a few points; None if not."""
+        with np.errstate(all="ignore"):
+            size = np.abs(oracle.evaluate(draw_inputs(oracle.variables, 3, rng)))
+        size = size[np.isfinite(size) & (size > 0)]
+        if not len(size) or 1e-60 < np.median(size) < 1e60 or "mul" not in oracle.function_set:
+            return None
+        return cls(oracle, scale=float(2.0 ** np.round(np.log2(np.median(size)))))
+
+    def evaluate(self, X: Array) -> Array:
+        """Ask the oracle, in units of `scale`."""
+        return self.oracle.evaluate(X) / self.scale
+
+    def back(self, tree: MaskedTree) -> MaskedTree:
+        """Return a formula for this oracle as one for the other."""
+        return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
 
 
 class CallableOracle:

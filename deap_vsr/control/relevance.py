@@ -13,8 +13,10 @@ from deap_vsr.operators import Array
 KEPT_IN_NOISE = 12
 
 
-def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3) -> list[int]:
-    """Return the columns on which y depends.
+def relevant_variables(
+    oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3, max_queries: float = np.inf
+) -> list[int]:
+    """Return the columns on which y depends; with too few queries, those that were not ruled out.
 
     Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group
     whose change never changes y is ruled out; the others are halved. With noise it takes more pairs and a chi-squared
@@ -23,12 +25,16 @@ def relevant_variables(oracle: Oracle, rng: np.random.Generator, noise: float = 
     if noise > 0 and len(oracle.variables) <= KEPT_IN_NOISE:
         return list(range(len(oracle.variables)))
     n_pairs = n_pairs if noise == 0 else 16 * n_pairs
+    last = oracle.queries + max_queries
     here, y = _finite_points(oracle, rng, n_pairs)
     there = draw_inputs(oracle.variables, len(here), rng)
     result: list[int] = []
     groups = [list(range(len(oracle.variables)))]
     while groups:
         group = groups.pop()
+        if oracle.queries + len(y) > last:
+            result += group
+            continue
         moved = here.copy()
         moved[:, group] = there[:, group]
         with np.errstate(all="ignore"):

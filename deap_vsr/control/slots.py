@@ -17,14 +17,17 @@ from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
 from deap_vsr.control.freezing import FreezeRule, freeze
-from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.oracle import Oracle, Scaled
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
 from deap_vsr.control.vertical import Hall, Outcome, Progress, Round, SlotTable
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import OracleError
+from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, is_open
+
+#: Fewer values of a variable are no table.
+MIN_VALUES = 5
 
 #: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
@@ -154,6 +157,8 @@ def search_slotwise(
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     best = run.best()
+    if run.scaled is not None:
+        best = [(error, run.scaled.back(tree)) for error, tree in best]
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, 0.0)
 
 
@@ -182,6 +187,7 @@ class _Slotwise:
         self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
         self.settings, self.progress = settings, progress
         self.variables = oracle.variables
+        self.scaled: Scaled | None = None
         self.rounds: list[Round] = []
         self.answer: MaskedTree | None = None
         self.partial: list[MaskedTree] = []
@@ -189,10 +195,14 @@ class _Slotwise:
         self.n_relevant = 0
         self.out_of_queries = False
         self.last_error = np.inf
+        self.recorded = budget.spent
+        """What had been spent when the last round was recorded."""
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
-        relevant = relevant_variables(self.oracle, self.rng)
+        self.scaled = Scaled.if_needed(self.oracle, self.rng)
+        self.oracle = self.scaled or self.oracle
+        relevant = relevant_variables(self.oracle, self.rng, max_queries=0.3 * self._queries_left())
         self.n_relevant = len(relevant)
         start = MaskedTree([Constant(1.0)])
         chosen = [column for column in order if column in relevant] if order is not None else relevant
@@ -224,7 +234,7 @@ class _Slotwise:
         try:
             size = int(min(64, max(self._queries_left() // 2, 8)))
             batch = sample_trials(self.oracle, range(len(self.variables)), 2, size, self.rng)
-        except OracleError:
+        except NoValuesError:
             return []
         hall = Hall(10, Dataset.of(batch))
         for tree in self.partial[-20:]:
@@ -283,8 +293,6 @@ class _Slotwise:
         return None
 
     def _solve(self, trials: list[Trial], column: int, effort: str) -> list[Candidate]:
-        if min(len(trial.y) for trial in trials) < 5:
-            return []
         share, operators = self.budget.part(0.5), self.oracle.function_set
         task = Task(
             [], lambda rng: trials, operators, (column,), len(self.variables), share, 1e-18, self.rng, effort
@@ -313,7 +321,8 @@ class _Slotwise:
         errors = np.zeros((K, J, L))
         if len(tree) == 1:
             slots[np.isfinite(y)] = y[np.isfinite(y)]
-            return _complete(Tables(column, grid, slots, errors, settings))
+            tables = _complete(Tables(column, grid, slots, errors, settings))
+            return tables if len(tables.grid) >= MIN_VALUES else None
         places = np.argwhere(np.isfinite(y).all(axis=2))
         if not len(places):
             return None
@@ -325,7 +334,7 @@ class _Slotwise:
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
         tables = _complete(Tables(column, grid, slots, errors, settings))
-        return tables if len(tables.grid) >= 0.6 * J else None
+        return tables if len(tables.grid) >= max(0.6 * J, MIN_VALUES) else None
 
     def _combinations(self, tree: MaskedTree, solutions: Solutions | None) -> Iterator[Grown]:
         """Yield the tree with forms in its slots, the simplest first."""
@@ -362,12 +371,11 @@ class _Slotwise:
 
     def _verified(self, grown: Grown, freed: tuple[int, ...], held: tuple[int, ...]) -> MaskedTree | None:
         """Return the tree frozen by fresh joint data at the settings of the table; None if it does not hold."""
-        before = self.budget.spent
         tree, settings = grown.tree, grown.settings
         n_points = tree.n_constants + 4
         try:
             trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
-        except OracleError:
+        except NoValuesError:
             return None
         data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
         outcome = fit(tree, data, starts=grown.starts, n_starts=2)
@@ -378,7 +386,7 @@ class _Slotwise:
         if holds:
             frozen = freeze(outcome, data, EXACT)
             frozen = self._tied(frozen, outcome, tree)
-        self._record(freed, frozen, outcome, holds, before, grown.tables)
+        self._record(freed, frozen, outcome, holds, grown.tables)
         if holds:
             self._tell(freed[:-1], freed[-1], frozen)
         return frozen if holds else None
@@ -386,7 +394,7 @@ class _Slotwise:
     def _tied(self, frozen: MaskedTree, outcome: Fit, tree: MaskedTree) -> MaskedTree:
         places = {position: i for i, position in enumerate(tree.open_constants)}
         columns = [places[position] for position in frozen.slots]
-        return factor_ties(frozen, outcome.constants[:, columns])
+        return factor_ties(frozen, outcome.constants[:, columns], self.oracle.function_set)
 
     # --- telling ---
 
@@ -400,10 +408,10 @@ class _Slotwise:
         tree: MaskedTree,
         outcome: Fit,
         holds: bool,
-        before: dict[str, float],
         tables: tuple[SlotTable, ...],
     ) -> None:
-        spent = self.budget.spent
+        before, spent = self.recorded, self.budget.spent
+        self.recorded = spent
         self.rounds.append(
             Round(
                 freed,

@@ -29,14 +29,16 @@ class _Branch:
         return [self.node, *(node for operand in self.operands for node in operand.nodes())]
 
 
-def factor_ties(tree: MaskedTree, constants: Array) -> MaskedTree:
-    """Return `tree` with tied coefficients factored out of their sums.
+def factor_ties(tree: MaskedTree, constants: Array, function_set: Sequence[str] = ("add", "mul")) -> MaskedTree:
+    """Return `tree` with tied coefficients factored out of their sums, where the operators for that are in the set.
 
     Parameters
     ----------
     constants : array of shape (n_settings, n_slots)
         Values of the slots of `tree`, in order, at several settings.
     """
+    if not {"add", "mul"} <= set(function_set):
+        return tree
     values = {position: constants[:, i] for i, position in enumerate(tree.slots)}
     root = _branches(tree, values)
     return MaskedTree(_factored(root).nodes())
@@ -125,10 +127,14 @@ def _coefficient(term: _Branch) -> tuple[_Branch | None, _Branch | None]:
         above = rest if rest is not None else _Branch(Constant(1.0, False, False, term.node.ret), [])
         return slot, _Branch(term.node, [above, term.operands[1]])
     factors = _chain(term, "mul")
-    slots = [factor for factor in factors if factor.values is not None]
-    if len(factors) > 1 and len(slots) == 1:
-        return slots[0], _joined("mul", [factor for factor in factors if factor is not slots[0]])
-    return None, term
+    if len(factors) == 1:
+        return None, term
+    split = [_coefficient(factor) for factor in factors]
+    slots = [slot for slot, _ in split if slot is not None]
+    if len(slots) != 1:
+        return None, term
+    parts = [part if slot is not None else factor for factor, (slot, part) in zip(factors, split, strict=True)]
+    return slots[0], _joined("mul", [part for part in parts if part is not None])
 
 
 def _scaled(rest: _Branch | None, ratio: float | None) -> _Branch:

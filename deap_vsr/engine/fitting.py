@@ -18,7 +18,8 @@ from deap import gp
 
 from deap_vsr.engine import levenberg
 from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, evaluate, numpy_model
-from deap_vsr.engine.trials import fit_trials
+from deap_vsr.engine.subsets import warm_up
+from deap_vsr.engine.trials import fit_trials, spread
 from deap_vsr.errors import ExpressionError
 from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
 from deap_vsr.tree import MaskedTree, Node
@@ -296,6 +297,8 @@ def compile_kernels() -> None:
     fit(tree, data, n_starts=1)
     residual_model(tree, encoder(None).encode([tree]), data, None)(np.ones(2))
     evaluate([tree], X)
+    spread(data.y, data.weight)
+    warm_up()
 
 
 def fit_many(trees: Sequence[Sequence[Node]], trials: Sequence[Points] | Dataset, **options: Any) -> list[Fit]:

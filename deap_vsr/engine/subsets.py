@@ -117,6 +117,15 @@ def scan_subsets(A: Array, y: Array, counts: Indices, first_below: int, best: In
     return total
 
 
+def warm_up() -> None:
+    """Compile the kernels, or read them from their cache on disk."""
+    counts = np.array([2, 2])
+    best: Indices = np.empty((1, 2, 2), np.int64)
+    scan_subsets(np.ones((1, 2, 3)), np.ones(3), counts, 2, best, np.empty((1, 2)))
+    found: Indices = np.empty((1, 2), np.int64)
+    find_subsets(np.ones((2, 3)), np.ones(3), counts, 2, np.ones(2), found, best[0], np.empty(2))
+
+
 @jit
 def _dot(a: Array, b: Array) -> float:
     total = 0.0

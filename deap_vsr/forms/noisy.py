@@ -61,7 +61,9 @@ def search_noisy(
         all data there are: add what is still missing, drop what is not significant
     """
     run = _Noisy(oracle, budget, rng, noise, settings or NoisySettings())
-    relevant = relevant_variables(oracle, rng, noise)
+    most = budget.limits["queries"]
+    left = np.inf if most is None else most - budget.spent["queries"]
+    relevant = relevant_variables(oracle, rng, noise, max_queries=0.3 * left)
     columns = [column for column in order if column in relevant] if order is not None else relevant
     stopped_by = "found"
     errors: Array | None = None

@@ -1,0 +1,352 @@
+"""The method vsr as a whole: discover() without options, its JSON, noise, options it refuses, and the judge."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_discover import KEYS
+from typer.testing import CliRunner
+
+from deap_vsr import (
+    CallableOracle,
+    EquationOracle,
+    Variable,
+    VsrError,
+    cli,
+    discover,
+    load_equation,
+    methods,
+    metrics,
+    operators,
+    register_operator,
+)
+
+GAS = "feynman-unit/I.39.22"
+RATIONAL = ("add", "sub", "mul", "div", "const")
+DOMAIN = (0.5, 3.0)
+
+
+def oracle(law, variables, function_set=RATIONAL, **options):
+    variables = [DOMAIN] * variables if isinstance(variables, int) else variables
+    return CallableOracle(lambda X: law(X.T), variables, function_set, **options)
+
+
+# --- the default ---------------------------------------------------------------------------
+
+
+def test_vsr_is_the_default_and_its_json_tells_all():
+    result = discover(GAS, max_queries=10_000)
+    told = json.loads(json.dumps(result.to_json()))
+    assert list(told) == KEYS
+    assert (told["method"], told["expansion"], told["seed"], told["noise"]) == ("vsr", "slotwise", 0, 0.0)
+    assert told["equation"] == GAS
+    assert told["budget"] == {"seconds": None, "evaluations": None, "queries": 10_000}
+    assert told["stopped_by"] == "found"
+    assert told["recovered"] is True
+    assert told["standard_errors"] is None
+    assert told["oracle_queries"] == result.oracle_queries > 0
+    assert told["evaluations"] > 0
+    slotwise = told["settings"]["slotwise"]
+    assert slotwise["n_settings"] == 3
+    assert slotwise["thrifty"] is False
+    assert [plan["n_values"] for plan in slotwise["plans"]] == [12, 28, 24, 24]
+    assert told["settings"]["preset"] is None
+
+
+def test_the_schedule_is_the_order_in_which_variables_were_freed():
+    law = oracle(lambda x: np.sin(x[0]) * x[2] + x[2] * x[3] * x[3], 4, (*RATIONAL, "sin"))
+    result = discover(law, max_queries=10_000)
+    assert result.stopped_by == "found"
+    freed = result.rounds[-1].freed
+    assert freed[0] == 2
+    assert result.schedule == tuple((column,) for column in (*freed, 1)), "x2 does not matter and comes last"
+    told = result.to_json()
+    assert told["schedule"][0] == ["x3"]
+    assert told["rounds"][-1]["freed"] == [group[0] for group in told["schedule"][:3]]
+    assert told["rounds"][0]["controlled"] == ["x1", "x2", "x4"]
+    assert [record["accepted"] for record in told["rounds"]] == [True] * len(told["rounds"])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "order"), [("x3,x1,x2", (2, 0, 1)), ("numeric", (0, 1, 2)), (["x2", "x3", "x1"], (1, 2, 0))]
+)
+def test_a_schedule_that_is_given_is_followed(schedule, order):
+    result = discover(GAS, schedule=schedule, max_queries=10_000)
+    assert result.schedule == tuple((column,) for column in order)
+    assert [record.freed for record in result.rounds] == [order[:1], order[:2], order]
+    assert result.verdict.recovered
+
+
+def test_few_queries_make_a_thrifty_search_that_keeps_to_them():
+    result = discover(GAS, max_queries=400)
+    assert result.settings["slotwise"]["thrifty"] is True
+    assert result.stopped_by == "found"
+    assert result.oracle_queries <= 400
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    "name", ["trigonometric/sincosinv/6-6-10/prog_1", "feynman-unit/I.6.20b", "livermore2/Vars4/Vars4-2"]
+)
+def test_laws_of_the_suites_are_recovered(name, seed):
+    result = discover(name, seed=seed, max_queries=20_000)
+    assert result.stopped_by == "found"
+    assert result.verdict.recovered
+    assert result.verdict.metrics["nmse"] < 1e-20
+    used = {node.name for node in result.tree if node.arity}
+    assert used <= set(load_equation(name).function_set)
+
+
+def test_the_same_seed_gives_the_same_result():
+    results = [discover("feynman-unit/I.6.20b", seed=3, max_queries=20_000).to_json() for _ in range(2)]
+    for result in results:
+        del result["seconds"], result["peak_memory_mb"]
+        for record in result["rounds"]:
+            del record["seconds"]
+    assert results[0] == results[1]
+
+
+def test_every_point_asked_is_in_the_report():
+    points = []
+
+    def law(x):
+        points.append(x.shape[1])
+        return x[0] * x[1] + 0.5
+
+    asked = oracle(law, 2)
+    result = discover(asked, max_queries=5_000)
+    assert result.oracle_queries == asked.queries == sum(points)
+    assert result.verdict is None
+
+
+# --- noise ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_in_noise_the_formula_comes_with_standard_errors(seed):
+    result = discover("trigonometric/inv/3-2-2/prog_0", seed=seed, noise=0.1, max_queries=10_000)
+    assert result.verdict.metrics["nmse"] < 1e-5
+    assert result.oracle_queries < 10_000
+    assert result.noise == pytest.approx(0.1, rel=0.3)
+    told = json.loads(json.dumps(result.to_json()))
+    assert len(told["standard_errors"]) == told["n_constants"]
+    assert all(0 < error < 0.01 for error in told["standard_errors"])
+    assert told["expansion"] == "slotwise"
+    assert [len(record["freed"]) for record in told["rounds"]] == [1, 2, 3]
+
+
+# A real bug: which variables matter is asked without a look at the limit, in noise 96 points for each that does.
+def test_in_noise_many_variables_do_not_exceed_the_queries():
+    asked = oracle(lambda x: x.sum(axis=0), 20, noise=0.01)
+    result = discover(asked, max_queries=300)
+    assert result.oracle_queries <= 2 * 300
+
+
+# --- options -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "paper"}, "presets and optimizers are for vsr-gp and gp; vsr has neither"),
+        ({"optimizer": "BFGS"}, "presets and optimizers are for vsr-gp and gp; vsr has neither"),
+        ({"expansion": "joint"}, "method vsr has no expansion 'joint'; it has slotwise"),
+        ({"checkpoint": "run.json"}, "checkpoints are for joint expansion"),
+        ({"checkpoint": Path("run.json"), "resume": True}, "checkpoints are for joint expansion"),
+        ({"schedule": "x1,x2"}, "schedule x1, x2: expected each of x1, x2, x3 once"),
+    ],
+)
+def test_what_vsr_does_not_have_is_refused_before_anything_is_asked(options, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(EquationOracle, "evaluate", lambda self, X: pytest.fail("asked"))
+    with pytest.raises(VsrError, match=message):
+        discover(GAS, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gp_solves_slots_with_the_option_of_the_command():
+    options = ["--method", "vsr-gp", "--expansion", "slotwise", "--max-evaluations", "100000", "--json"]
+    run = CliRunner().invoke(cli.app, ["discover", GAS, *options])
+    assert run.exit_code == 0
+    told = json.loads(run.stdout)
+    assert (told["method"], told["expansion"]) == ("vsr-gp", "slotwise")
+    assert told["recovered"] is True
+    assert "slotwise" in told["settings"]
+    assert told["rounds"][-1]["controlled"] == []
+
+
+def test_gp_with_slots_does_not_use_the_forms(monkeypatch):
+    monkeypatch.setattr(methods.FormsRegressor, "regress", lambda self, task: pytest.fail("forms were used"))
+    result = discover(GAS, "vsr-gp", expansion="slotwise", max_evaluations=100_000)
+    assert result.verdict.recovered
+
+
+# --- the way back to joint expansion -------------------------------------------------------
+
+
+def test_what_the_forms_do_not_reach_is_left_to_joint_expansion():
+    asked = oracle(lambda x: np.sin(3 * x[0]) * x[1], 2, ("add", "mul", "const"))
+    result = discover(asked, max_evaluations=15_000)
+    assert result.stopped_by == "evaluations"
+    assert result.tree is not None
+    assert result.schedule == ((1,), (0,)), "the order in which slotwise expansion got on is kept"
+    assert result.oracle_queries == asked.queries
+    slots = [record for record in result.rounds if record.queries < 100]
+    joint = result.rounds[len(slots) :]
+    assert [record.freed for record in slots] == [(1,)] * len(slots)
+    assert all(record.accepted for record in slots)
+    assert joint[0].freed == (1,)
+    assert (1, 0) in [record.freed for record in joint]
+    assert all(record.queries >= 200 for record in joint), "trials of forty points"
+
+
+def test_a_law_of_few_whole_numbers_is_found_by_joint_expansion():
+    whole = [Variable("x1", 1, 5, "integer"), Variable("x2", 1, 5, "integer")]
+    result = discover(oracle(lambda x: x[0] * x[1], whole), max_evaluations=50_000)
+    assert result.stopped_by == "found"
+    X = np.array([[7.0, 11.0], [2.0, 0.5]])
+    np.testing.assert_allclose(result.tree.evaluate(X), [77.0, 1.0], rtol=1e-9)
+
+
+def test_what_is_found_is_not_searched_again(monkeypatch):
+    monkeypatch.setattr(methods, "search", lambda *arguments, **options: pytest.fail("searched again"))
+    assert discover(GAS, max_queries=10_000).stopped_by == "found"
+    assert discover(GAS, max_queries=100).stopped_by == "queries"
+
+
+# --- interrupts and errors -----------------------------------------------------------------
+
+
+def test_an_interrupt_returns_the_best_so_far():
+    news = []
+
+    def progress(told):
+        news.append(told.freed)
+        if len(told.freed) == 3:
+            raise KeyboardInterrupt
+
+    result = discover(GAS, progress=progress, max_queries=10_000)
+    assert result.stopped_by == "interrupted"
+    assert result.tree is not None
+    assert result.verdict is not None
+    assert news[0] == (0,)
+
+
+# A real bug: where y has no finite value at any common value of the new variable, the table is empty and a bare
+# ValueError ("zero-size array to reduction operation") comes out of discover.
+def test_a_law_without_values_in_half_of_its_domain_is_no_crash():
+    asked = oracle(lambda x: np.sqrt(x[0] - x[1]) * x[2], 3, (*RATIONAL, "sqrt"))
+    result = discover(asked, max_queries=5_000, max_evaluations=100_000)
+    assert result.stopped_by in ("found", "queries", "evaluations")
+
+
+# --- operators -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Return a function that registers an operator for the time of a test."""
+    monkeypatch.setattr(operators, "_ALIASES", dict(operators._ALIASES))
+    return register_operator
+
+
+def test_an_operator_of_one_s_own_is_found_in_a_law(own):
+    def bump(x):
+        return 1.0 / (1.0 + x * x)
+
+    bump.takes_arrays = True
+    own("bump_vsr", bump, 1)
+    result = discover(
+        oracle(lambda x: x[0] * bump(x[1]) + x[2], 3, ("add", "mul", "bump_vsr", "const")), max_queries=5_000
+    )
+    assert result.stopped_by == "found"
+    assert "bump_vsr(x2)" in result.expression
+    X = np.array([[2.0, 3.0, 4.0]])
+    np.testing.assert_allclose(result.tree.evaluate(X), [4.2], rtol=1e-12)
+
+
+def test_an_operator_that_takes_numbers_only_will_do(own):
+    def bend(x):
+        return math.log1p(math.exp(x))
+
+    own("bend_vsr", bend, 1)
+    law = np.vectorize(bend)
+    result = discover(oracle(lambda x: x[1] * law(x[0]), 2, ("mul", "bend_vsr", "const")), max_queries=5_000)
+    assert result.stopped_by == "found"
+    assert {node.name for node in result.tree if node.arity} == {"mul", "bend_vsr"}
+
+
+def test_the_operators_of_an_equation_can_be_replaced():
+    result = discover(GAS, operators=["add", "mul", "const"], max_evaluations=3_000)
+    assert not result.verdict.recovered
+    assert {node.name for node in result.tree if node.arity} <= {"add", "mul"}
+
+
+# A real bug: `operators` is silently ignored where the problem is an oracle and not an equation.
+def test_the_operators_of_an_oracle_can_be_replaced():
+    asked = oracle(lambda x: np.sin(x[0]) * x[1], 2, (*RATIONAL, "sin"))
+    result = discover(asked, operators=RATIONAL, max_queries=2_000, max_evaluations=5_000)
+    assert {node.name for node in result.tree or [] if node.arity} <= set(RATIONAL)
+
+
+# --- the judge -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """Return a list of what happens: searches that end, the judge, and the points of the report."""
+    seen = []
+
+    def spied(name, function):
+        def call(*arguments, **options):
+            result = function(*arguments, **options)
+            seen.append(name)
+            return result
+
+        return call
+
+    for module, name in (
+        (methods, "search_slotwise"),
+        (methods, "search_noisy"),
+        (methods, "search"),
+        (methods, "judge"),
+    ):
+        monkeypatch.setattr(module, name, spied(name, getattr(module, name)))
+    monkeypatch.setattr(metrics, "report_points", spied("report_points", metrics.report_points))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "searches"),
+    [
+        (GAS, {"max_queries": 10_000}, ["search_slotwise"]),
+        (GAS, {"operators": ["add", "const"], "max_evaluations": 3_000}, ["search_slotwise", "search"]),
+        ("trigonometric/inv/2-1-1/prog_1", {"noise": 0.1, "max_queries": 3_000}, ["search_noisy"]),
+        (GAS, {"method": "vsr-gp", "max_evaluations": 2_000}, ["search"]),
+    ],
+)
+def test_the_judge_and_the_points_of_the_report_come_once_when_the_search_has_ended(events, name, options, searches):
+    result = discover(name, **options)
+    assert result.verdict is not None
+    assert events == [*searches, "report_points", "judge"]
+
+
+def test_without_an_answer_there_is_nothing_to_judge(events):
+    result = discover("trigonometric/sincosinv/6-6-10/prog_1", max_queries=1)
+    assert result.tree is None
+    assert result.to_json()["recovered"] is None
+    assert events == ["search_slotwise"]
+
+
+def test_the_search_asks_nothing_but_the_oracle(monkeypatch):
+    """The hidden formula is evaluated by the oracle, point for point, and by nobody else before the judge."""
+    law = load_equation(GAS)
+    evaluated = []
+    hidden = type(law).evaluate
+    monkeypatch.setattr(type(law), "evaluate", lambda self, X: (evaluated.append(len(X)), hidden(self, X))[1])
+    monkeypatch.setattr(methods, "judge", lambda tree, equation: None)
+    result = discover(law, max_queries=10_000)
+    assert result.stopped_by == "found"
+    assert sum(evaluated) == result.oracle_queries
