@@ -193,12 +193,13 @@ def test_what_the_forms_do_not_reach_is_left_to_joint_expansion():
     assert result.tree is not None
     assert result.schedule == ((1,), (0,)), "the order in which slotwise expansion got on is kept"
     assert result.oracle_queries == asked.queries
-    slots = [record for record in result.rounds if record.queries < 100]
+    slots = [record for record in result.rounds if record.tables]
     joint = result.rounds[len(slots) :]
     assert [record.freed for record in slots] == [(1,)] * len(slots)
     assert all(record.accepted for record in slots)
     assert joint[0].freed == (1,)
     assert (1, 0) in [record.freed for record in joint]
+    assert not any(record.tables for record in joint)
     assert all(record.queries >= 200 for record in joint), "trials of forty points"
 
 

@@ -124,6 +124,17 @@ def test_the_last_term_of_the_start_is_dropped_when_there_is_nothing_but_noise()
     assert run_select(blocks, start=[0])[0] == []
 
 
+def test_a_term_is_exchanged_for_one_that_does_better_but_is_not_worth_its_price_beside_it():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((4, 60))
+    y = 2.0 * A[1] + NOISE * rng.standard_normal(60)
+    A[3] = A[1] + 0.01 * rng.standard_normal(60)  # nearly as good
+    blocks = [(A, y)]
+    gain = left_by(blocks, NOISE, (3,)) - left_by(blocks, NOISE, (1, 3))
+    assert 1.0 < gain < price(blocks)
+    assert run_select(blocks, start=[3])[0] == [1]
+
+
 def test_a_term_needed_in_one_block_only_comes_in():
     rng = np.random.default_rng(3)
     A, B = rng.standard_normal((2, 4, 60))

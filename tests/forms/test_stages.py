@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of, skeleton
 from scipy.stats import chi2
-from tables import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of, skeleton
 
 from deap_vsr import MaskedTree, Trial, operators, register_operator
 from deap_vsr.forms.inner import TRIPLES, inner_constants
