@@ -7,8 +7,10 @@ domain is as in numpy: ``1/0`` is inf, ``log(-1)`` is NaN; nothing raises, nothi
 
 from __future__ import annotations
 
+import keyword
 import math
 import operator as py
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
@@ -250,12 +252,14 @@ def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
     """Make a function of your own an operator that function sets may name; returns it.
 
     It is called with numbers, or with arrays if it is numpy's own or marked ``function.takes_arrays = True``. It works
-    everywhere, if more slowly than what the kernel knows. Registering the same name again replaces it.
+    everywhere, if more slowly than what the kernel knows. A name is for ever: it cannot be given to another function.
     """
-    if not name.isidentifier() or (name in _ALIASES and _ALIASES[name].known) or arity not in (1, 2) or name == "const":
-        raise ExpressionError(
-            f"cannot register {name!r} with {arity} operand(s): expected a new name, and 1 or 2 operands"
-        )
+    mine = _ALIASES.get(name)
+    if mine is not None and not mine.known and mine.twins == (function,) and mine.arity == arity:
+        return mine
+    reserved = re.fullmatch(r"x[0-9]*|C[0-9]*|const", name) or keyword.iskeyword(name)
+    if not name.isidentifier() or mine is not None or arity not in (1, 2) or reserved:
+        raise ExpressionError(f"cannot register {name!r} with {arity} operand(s): expected a new name, 1 or 2 operands")
     _ALIASES[name] = foreign(name, function, arity)
     return _ALIASES[name]
 

@@ -16,8 +16,8 @@ from deap_vsr.tree import MaskedTree
 class Result:
     """The formula that was found, how good it is, what it cost, and the path that led to it.
 
-    ``verdict`` is the judge's, where the hidden formula is known; ``standard_errors`` are those of the numbers of a
-    formula found in noise, in prefix order.
+    ``verdict`` is the judge's, where the hidden formula is known; ``standard_errors`` are those of the fitted
+    constants of a formula found in noise, in prefix order.
     """
 
     tree: MaskedTree | None

@@ -104,7 +104,7 @@ class Outcome:
     stopped_by: str
     noise: float
     standard_errors: tuple[float, ...] | None = None
-    """Of the numbers of the tree, in prefix order, where they were fitted to noisy data together."""
+    """Of the constants of the tree that were fitted, in prefix order, where noisy data were fitted together."""
 
 
 class Hall:

@@ -24,6 +24,9 @@ from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 
+#: More terms are not looked for.
+MAX_TERMS = 60
+
 #: A term is a product of factors: (column, number of an atom).
 Term = tuple[tuple[int, int], ...]
 
@@ -61,13 +64,14 @@ def search_noisy(
         all data there are: add what is still missing, drop what is not significant
     """
     run = _Noisy(oracle, budget, rng, noise, settings or NoisySettings())
-    most = budget.limits["queries"]
-    left = np.inf if most is None else most - budget.spent["queries"]
-    relevant = relevant_variables(oracle, rng, noise, max_queries=0.3 * left)
-    columns = [column for column in order if column in relevant] if order is not None else relevant
     stopped_by = "found"
     errors: Array | None = None
+    if not {"add", "mul"} <= set(oracle.function_set):
+        return Outcome(None, [], [], "exhausted", noise)  # no sum of products can be written
     try:
+        relevant = relevant_variables(oracle, rng, noise, max_queries=0.3 * run.left())
+        columns = [column for column in order if column in relevant] if order is not None else relevant
+        run.plan(len(columns))
         for place in range(len(columns)):
             freed = tuple(columns[: place + 1])
             progress(Progress(place + 1, len(columns), freed, np.inf, budget))
@@ -78,7 +82,7 @@ def search_noisy(
                 break
         errors = run.last(columns)
         if stopped_by == "found" and not run.holds():
-            stopped_by = "exhausted"
+            stopped_by = budget.used_up() or "exhausted"
     except KeyboardInterrupt:
         stopped_by = "interrupted"
     tree = run.answer()
@@ -99,19 +103,27 @@ class _Noisy:
         self.error = np.inf
         self.X: list[Array] = []
         self.y: list[Array] = []
-        share = 1.0
-        limit = budget.limits["queries"]
-        if limit is not None:
-            n_rounds = len(oracle.variables)
-            planned = n_rounds * settings.n_settings * settings.n_points + settings.last_points
-            share = min(1.0, max(limit - budget.spent["queries"] - 20 * n_rounds, 0.0) / planned)
         self.n_settings = settings.n_settings
-        self.n_points = max(int(share * settings.n_points), 12)
-        self.last_points = max(int(share * settings.last_points), 30)
+        self.n_points, self.last_points, self.check_points = settings.n_points, settings.last_points, 100
         self.atoms = [a for a in atoms_of(tuple(oracle.function_set)) if a.cost <= 5][: settings.n_atoms]
+
+    def left(self) -> float:
+        """Return how many points may still be asked."""
+        limit = self.budget.limits["queries"]
+        return np.inf if limit is None else limit - self.budget.spent["queries"]
+
+    def plan(self, n_rounds: int) -> None:
+        """Share out the points that may be asked, where there is a limit on them."""
+        planned = n_rounds * self.n_settings * self.n_points + self.last_points + self.check_points
+        share = min(1.0, max(self.left(), 0.0) / planned)
+        self.n_points, self.last_points, self.check_points = (
+            int(share * points) for points in (self.n_points, self.last_points, self.check_points)
+        )
 
     def free(self, freed: tuple[int, ...]) -> None:
         """Run one round: the last of `freed` is new."""
+        if self.n_points < 8:
+            return
         before = self.budget.spent
         n_vars = len(self.oracle.variables)
         last = len(freed) == len(self.oracle.variables)
@@ -128,7 +140,7 @@ class _Noisy:
         chosen = self._best(blocks, candidates)
         self.budget.count(len(candidates) * len(trials))
         self.terms = [candidates[i] for i in chosen] or [()]
-        fitted = [_solve(A[chosen], y)[0] for A, y in blocks] if chosen else [np.zeros(1)]
+        fitted = [_solve(A[chosen], y)[0] if chosen else np.array([y.mean()]) for A, y in blocks]
         self.coefficients = fitted[-1]
         left = [_error(A[chosen], y, c) for (A, y), c in zip(blocks, fitted, strict=True)]
         spent = self.budget.spent
@@ -149,8 +161,13 @@ class _Noisy:
 
     def last(self, columns: Sequence[int]) -> Array:
         """Fit everything once more on all data and a last batch; returns the standard errors of the coefficients."""
-        (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, self.last_points, self.rng)
-        X, y = np.concatenate([*self.X, trial.X]), np.concatenate([*self.y, trial.y])
+        if self.last_points > 0:
+            (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, self.last_points, self.rng)
+            self.X.append(trial.X)
+            self.y.append(trial.y)
+        if not self.X:
+            return np.zeros(1)
+        X, y = np.concatenate(self.X), np.concatenate(self.y)
         factors: list[Term] = [(), *dict.fromkeys((factor,) for term in self.terms for factor in term)]
         candidates = list(self.terms)
         known = {frozenset(term) for term in candidates}
@@ -168,8 +185,11 @@ class _Noisy:
         self.coefficients, errors = _solve(A[chosen], y, self.noise) if chosen else (np.array([y.mean()]), np.zeros(1))
         return errors
 
-    def holds(self, n_points: int = 100) -> bool:
-        """Whether the formula leaves no more than the noise on fresh data."""
+    def holds(self) -> bool:
+        """Whether the formula leaves no more than the noise on fresh data; not, where there are none to be had."""
+        n_points = self.check_points
+        if n_points < 3:
+            return False
         (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, n_points, self.rng)
         self.budget.count(1)
         with np.errstate(all="ignore"):
@@ -183,10 +203,11 @@ class _Noisy:
         A greedy search that begins with a complicated atom may never come back from it.
         """
         simple = [all(self.atoms[atom].cost <= 2 for _, atom in term) for term in candidates]
-        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]])]
+        every, stop = [True] * len(candidates), lambda: self.budget.used_up() == "seconds"
+        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]], stop)]
         if not all(simple):
-            tries.append(select(blocks, self.noise, [True] * len(candidates), list(range(n_start))))
-            tries.append(select(blocks, self.noise, [True] * len(candidates), tries[0][0]))
+            tries.append(select(blocks, self.noise, every, list(range(n_start)), stop))
+            tries.append(select(blocks, self.noise, every, tries[0][0], stop))
         return min(tries, key=lambda item: item[1])[0]
 
     def _columns(self, terms: Sequence[Term], X: Array) -> Array:
@@ -232,12 +253,17 @@ def _solve(A: Array, y: Array, noise: float = 0.0) -> tuple[Array, Array]:
 
 
 def select(
-    blocks: Sequence[tuple[Array, Array]], noise: float, allowed: Sequence[bool], start: Sequence[int]
+    blocks: Sequence[tuple[Array, Array]],
+    noise: float,
+    allowed: Sequence[bool],
+    start: Sequence[int],
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[int], float]:
     """Return which columns belong to a sum that has coefficients of its own in each block, and the criterion it has.
 
     Forward by the largest gain, exchanging and dropping what others make superfluous, until the Bayesian information
-    criterion is no longer lowered. `start` says what is in from the beginning, `allowed` what may come in.
+    criterion is no longer lowered. `start` says what is in from the beginning, `allowed` what may come in; more terms
+    than a fifth of the points of a block, or than MAX_TERMS, explain nothing. `stop` ends it early.
     """
     n_blocks = len(blocks)
     n_candidates = len(blocks[0][0])
@@ -251,19 +277,23 @@ def select(
     total = sum(len(y) for _, y in blocks)
     # A term costs one constant a block; that it was chosen among many costs as well.
     price = n_blocks * np.log(total / n_blocks) + 2.0 * np.log(max(n_candidates, 2))
+    most = min(MAX_TERMS, max(min(len(y) for _, y in blocks) // 5, 2))
     chosen = [i for i in start if usable[i]]
-    for _ in range(200):
+    for _ in range(3 * most):
+        if stop():
+            break
         rest = _left(grams, chosen)
         gains = _gains(grams, chosen)
         gains[~usable] = 0.0
         best = int(np.argmax(gains))
         moved = False
-        if gains[best] > price:
+        if gains[best] > price and len(chosen) < most:
             chosen.append(best)
             moved = True
         # What has become superfluous goes, and what another column does better is exchanged.
-        while len(chosen) > 1:
-            losses = [_left(grams, [j for j in chosen if j != i]) - _left(grams, chosen) for i in chosen]
+        while chosen:
+            base = _left(grams, chosen)
+            losses = [_left(grams, [j for j in chosen if j != i]) - base for i in chosen]
             worst = int(np.argmin(losses))
             if losses[worst] >= price:
                 break

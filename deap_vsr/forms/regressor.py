@@ -16,7 +16,7 @@ from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.sums import sparse_sums
-from deap_vsr.forms.table import Form, Table, Target
+from deap_vsr.forms.table import Form, Table, Target, starts_of
 from deap_vsr.tree import MaskedTree, variable
 
 Found = tuple[list[Form], int]
@@ -89,7 +89,7 @@ class FormsRegressor:
         table = Table.of(trials, column, task.function_set, self.noisy)
         data = _dataset(trials, table, column)
         found = self._first(table, data, task, cheap_stages(table))
-        if not found and task.effort == "all":
+        if not found and task.effort == "all" and task.budget.used_up() is None:
             found = self._first(table, data, task, expensive_stages(table))
         return [_candidate(outcome, column) for outcome in found]
 
@@ -102,7 +102,14 @@ class FormsRegressor:
                 tree = MaskedTree(form.nodes)
                 if tree.n_constants >= table.n_points - 1:
                     continue
-                outcome = fit(tree, data, starts=form.starts, n_starts=0)
+                starts = form.starts
+                if form.elsewhere is not None:  # first where it was found, and only then everywhere
+                    first = fit(tree, data.trial(0), starts=starts, n_starts=0)
+                    task.budget.count(first.evaluations)
+                    if not fits_table(first, data.trial(0), table):
+                        continue
+                    starts = np.concatenate([first.constants, starts_of(form.elsewhere()).reshape(-1, starts.shape[1])])
+                outcome = fit(tree, data, starts=starts, n_starts=0)
                 task.budget.count(outcome.evaluations)
                 if not fits_table(outcome, data, table, 1e8 if form.pruned else 4.0):
                     continue
@@ -115,7 +122,8 @@ class FormsRegressor:
                 good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
             if good:
                 good.sort(key=lambda item: item[:3])
-                return [item[3] for item in good[: self.keep]]
+                distinct = {item[3].tree.to_infix(skeleton=True): item[3] for item in reversed(good)}
+                return list(reversed(distinct.values()))[: self.keep]
             if task.budget.used_up():
                 break
         return []

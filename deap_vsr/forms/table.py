@@ -113,9 +113,22 @@ class Form:
     starts: Array
     cost: int
     pruned: bool = False
+    elsewhere: Callable[[], list[Nodes]] | None = None
+    """Where the starts are those of the first setting only: returns the nodes with starts for the others."""
 
     @classmethod
-    def of(cls, written: Sequence[Nodes], cost: int, pruned: bool = False) -> Form:
+    def of(
+        cls,
+        written: Sequence[Nodes],
+        cost: int,
+        pruned: bool = False,
+        elsewhere: Callable[[], list[Nodes]] | None = None,
+    ) -> Form:
         """Make one of the nodes written for each setting, which differ in their constants."""
-        starts = [[node.value for node in nodes if isinstance(node, Constant) and node.fitted] for nodes in written]
-        return cls(written[0], np.array(starts, dtype=float), cost, pruned)
+        return cls(written[0], starts_of(written), cost, pruned, elsewhere)
+
+
+def starts_of(written: Sequence[Nodes]) -> Array:
+    """Return the values of the open constants, one row for each tree."""
+    rows = [[node.value for node in nodes if isinstance(node, Constant) and node.fitted] for nodes in written]
+    return np.array(rows, dtype=float)

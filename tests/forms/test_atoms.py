@@ -207,23 +207,19 @@ def test_an_operator_of_ones_own_may_be_undefined_almost_everywhere(own_operator
     assert texts("mul", "picky_atoms", max_cost=7) == texts("mul", max_cost=7)
 
 
-# Fails: nodes, encoders and atoms are cached by name, and none of the caches is told of the new function.
-def test_atoms_follow_an_operator_that_is_registered_anew(own_operators):
-    X = np.array([[0.5], [2.0], [3.0]])
-    own_operators("anew_atoms", half_root, 1)
-    np.testing.assert_allclose(
-        evaluate([atoms_of(("mul", "anew_atoms"))[1].nodes], X)[0], X[:, 0] / np.sqrt(2.0 + X[:, 0])
-    )
-    own_operators("anew_atoms", math.cosh, 1)
-    np.testing.assert_allclose(evaluate([atoms_of(("mul", "anew_atoms"))[1].nodes], X)[0], np.cosh(X[:, 0]))
+def test_a_name_belongs_to_one_function_for_ever(own_operators):
+    first = own_operators("only_once", half_root, 1)
+    assert own_operators("only_once", half_root, 1) is first
+    with pytest.raises(ExpressionError, match="cannot register 'only_once'"):
+        own_operators("only_once", math.cosh, 1)
+    with pytest.raises(ExpressionError, match="cannot register 'only_once'"):
+        own_operators("only_once", mean_of_squares, 2)
 
 
-# Fails for the same reason, with an error about the number of operands.
-def test_atoms_follow_an_operator_that_is_registered_anew_with_two_operands(own_operators):
-    own_operators("wider_atoms", half_root, 1)
-    assert "wider_atoms(x1)" in texts("wider_atoms")
-    own_operators("wider_atoms", mean_of_squares, 2)
-    assert texts("wider_atoms")[:2] == ["x1", "wider_atoms(x1, x1)"]
+@pytest.mark.parametrize("name", ["x1", "C", "C2", "lambda"])
+def test_names_that_formulas_use_cannot_be_registered(own_operators, name):
+    with pytest.raises(ExpressionError, match=f"cannot register '{name}'"):
+        own_operators(name, half_root, 1)
 
 
 @pytest.mark.parametrize("name", ["add", "sin", "n2", "pow", "ln", "plus", "square", "const"])

@@ -134,14 +134,12 @@ LAWS = {
         USUAL,
         3,
     ),
-    # Fails: every setting is fitted from the inner constant that the first one has, which is another wave's valley.
     "a wave with an offset, frequencies far apart": (
         lambda x, a, b, c: a * np.sin(b * x) + c,
         [(1, 2.3, 0.7), (0.4, 3.1, 1.2), (2, 1.5, -0.5)],
         USUAL,
         5,
     ),
-    # Fails: with one setting alone as well. In the scan another pair hides that of the law; see test_stages.py.
     "Planck's law": (lambda x, a: x**3 / (np.exp(a * x) - 1), [(1.1,), (0.6,), (1.7,)], USUAL, 3),
     "a wave with a phase": (
         lambda x, a, b, c: a * np.sin(b * x + c),
@@ -327,7 +325,6 @@ def test_no_further_stage_is_run_when_the_evaluations_are_used_up():
     assert task.budget.used_up() == "evaluations"
 
 
-# Fails: between the cheap and the expensive stages nobody asks whether the budget is used up.
 def test_expensive_stages_are_not_begun_when_the_evaluations_are_used_up(monkeypatch):
     monkeypatch.setattr(module, "expensive_stages", lambda table: pytest.fail("an expensive stage was run"))
     law, rows, function_set, _ = LAWS["decay with an offset"]

@@ -478,8 +478,7 @@ def test_a_law_with_one_inner_constant_is_found(name):
     assert all(form.starts.shape == (1, MaskedTree(form.nodes).n_constants) for form in forms)
 
 
-# Fails: between two steps of the scan another pair, such as sin(theta*x) and cos(x), comes closer than the pair of the
-# law, and of each step only the best pair is kept. The law is not even offered, with a single setting and no noise.
+# Between two steps of the scan another pair, such as sin(theta*x) and cos(x), comes closer than the pair of the law.
 @pytest.mark.parametrize(
     ("law", "row", "function_set", "seed"),
     [
