@@ -37,11 +37,16 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
     outcome = fit(reopened, data, n_starts=0)
     budget.count(outcome.evaluations)
-    shorter = without_idle_terms(outcome, data)
-    if shorter is not None:
-        again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
-        budget.count(again.evaluations)
-        outcome = again if again.errors[0] <= EXACT else outcome
+    standing = replace(outcome, constants=np.array([reopened.constants]).reshape(1, -1))
+    for which in (outcome, standing):  # terms that are rounding once all are fitted together, or as they stand
+        shorter = without_idle_terms(which, data)
+        if shorter is not None:
+            literal = _literals(shorter[0].with_constants(shorter[1][0]))
+            again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+            budget.count(again.evaluations + 1)
+            if again.errors[0] <= EXACT or fit(literal, data).errors[0] <= EXACT:
+                tree, outcome = literal, again
+                break
     if not outcome.determined.all() or outcome.errors[0] > EXACT:
         kept = _literals(tree)
         outcome = fit(kept, data)
