@@ -190,6 +190,10 @@ def _slotwise(
     plan = tuple((column,) for column in (*freed, *(c for c in range(len(oracle.variables)) if c not in freed)))
     if outcome.stopped_by != "exhausted":
         return plan, outcome
+    limit = budget.limits["queries"]
+    least = settings.hall_points + (settings.n_trials + 1) * settings.n_points  # of a joint search of one round
+    if limit is not None and limit - budget.spent["queries"] < least:
+        return plan, replace(outcome, stopped_by="queries")
     again = search(oracle, regressor, plan, budget, rng, settings, progress)
     best = sorted([*outcome.hall, *again.hall], key=lambda entry: entry[0])
     tree = again.tree if again.stopped_by == "found" or not best else best[0][1]
