@@ -19,6 +19,8 @@ def main(seeds: int = 3, time_limit: float = 60.0, method: str = "vsr") -> None:
     recovered = runs = 0
     for law in table_problems(Path(__file__).with_name("laws.csv"), "laws"):
         results = [discover(law, method, seed=seed, time_limit=time_limit) for seed in range(seeds)]
+        if any(result.stopped_by == "interrupted" for result in results):
+            raise KeyboardInterrupt
         hits = sum(bool(result.verdict and result.verdict.recovered) for result in results)
         recovered, runs = recovered + hits, runs + seeds
         seconds = ", ".join(f"{result.seconds:.2f}" for result in results)

@@ -335,6 +335,7 @@ def eaVertical(
     kept = None
     if checkpoint is not None:
         identity = {"schedule": groups, "settings": asdict(chosen), "cxpb": cxpb, "mutpb": mutpb, "ngen": ngen}
+        identity |= {"variables": [variable.name for variable in oracle.variables], "primitives": sorted(pset.mapping)}
         kept = Checkpoint(Path(checkpoint), identity, resume, extra=regressor.state)
         regressor.checkpoint = kept
     outcome = search(oracle, regressor, groups, Budget(oracle), rng, chosen, pset=pset, checkpoint=kept)

@@ -36,8 +36,8 @@ app.add_typer(data_app, name="data")
 bench_app = typer.Typer(help="Benchmarks, as ratios measured in one run.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 
-console = Console()
-errors = Console(stderr=True)
+console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
@@ -276,7 +276,7 @@ def discover_command(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for result.json, formula.tex and path.png (needs matplotlib).")
+        Path | None, typer.Option(help="Folder for result.json, formula.tex and pictures (which need matplotlib).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -286,11 +286,13 @@ def discover_command(
 
     A run that can be killed and gone on with: vsr discover FILE --max-evaluations 9000000 --checkpoint F --resume
     """
+    from deap_vsr.methods import discover
+    from deap_vsr.terminal import live_progress, make_folder, print_result, write_result
+
     if resume and checkpoint is None:
         raise VsrError("--resume needs --checkpoint, the file to go on from")
-    from deap_vsr.methods import discover
-    from deap_vsr.terminal import live_progress, print_result, write_result
-
+    if out is not None:
+        make_folder(out)  # before a long search, not after it
     with live_progress(errors) as (progress, tick):
         result = discover(
             problem,
@@ -310,13 +312,12 @@ def discover_command(
             progress=progress,
             tick=tick,
         )
-    written = write_result(result, out) if out is not None else []
     if as_json:
         _print_json(result.to_json())
     else:
         print_result(result, console)
-        for path in written:
-            console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    for path in write_result(result, out) if out is not None else []:
+        (errors if as_json else console).print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if result.stopped_by == "interrupted":
         raise typer.Exit(130)
 

@@ -45,6 +45,10 @@ class OracleError(VsrError, RuntimeError):
     """An oracle that raises, answers in the wrong shape or never gives a finite value."""
 
 
+class OutOfQueriesError(VsrError):
+    """A point too many was about to be asked; searches end with what they have."""
+
+
 class NoValuesError(OracleError):
     """An oracle that gives too few finite values where it was asked."""
 

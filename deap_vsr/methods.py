@@ -17,12 +17,12 @@ from deap_vsr.control.checkpoint import Checkpoint
 from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule, measure_noise
-from deap_vsr.control.oracle import EquationOracle, Noise, Oracle, View
+from deap_vsr.control.oracle import EquationOracle, Limited, Noise, Oracle, View
 from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
 from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
-from deap_vsr.errors import VsrError
+from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.forms.noisy import search_noisy
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor
@@ -45,7 +45,7 @@ _OURS = (Settings(), GpRegressor())
 
 
 def discover(
-    problem: str | Equation | Oracle,
+    problem: str | Path | Equation | Oracle,
     method: str = "vsr",
     *,
     expansion: str | None = None,
@@ -100,9 +100,19 @@ def discover(
         raise VsrError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(OPTIMIZERS)}")
     if method == "vsr" and (preset is not None or optimizer is not None):
         raise VsrError("presets and optimizers are for vsr-gp and gp; vsr has neither")
-    equation = (
-        load_equation(problem) if isinstance(problem, str) else problem if isinstance(problem, Equation) else None
-    )
+    if seed < 0 or any(limit is not None and limit < 0 for limit in (time_limit, max_evaluations, max_queries)):
+        raise VsrError("the seed and limits are numbers of at least 0")
+    if schedule is not None and method == "gp":
+        raise VsrError("method gp frees all variables at once: it has no schedule")
+    equation = problem if isinstance(problem, Equation) else None
+    if isinstance(problem, str | Path):
+        equation = load_equation(problem)
+    elif equation is None and not hasattr(problem, "evaluate"):
+        raise VsrError(f"a problem is a name, a path, an Equation or an oracle, not a {type(problem).__name__}")
+    if equation is None and noise:
+        raise VsrError("noise is for equation files; give an oracle of your own its noise when you make it")
+    if operators is not None and not set(normalise_function_set(operators)) - {"const"}:
+        raise VsrError("operators: no operator among them, only const")
     if equation is not None and operators is not None:
         equation = replace(equation, function_set=normalise_function_set(operators))
     oracle: Any = EquationOracle(equation, noise, seed) if equation is not None else problem
@@ -115,16 +125,22 @@ def discover(
     settings, regressor = _PAPER if preset == "paper" else _OURS
     if optimizer is not None:
         regressor = replace(regressor, optimizer=optimizer)
+    if max_queries is not None:
+        oracle = Limited(oracle, limit=oracle.queries + max_queries)
     rng = np.random.default_rng(seed)
     compile_kernels()  # on nobody's clock
     memory = _peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
     used: dict[str, Any] = {"preset": preset, **asdict(settings), **asdict(regressor)}
+    plan: Schedule = ()
     if expansion == "slotwise":
         forms = FormsRegressor() if method == "vsr" else regressor
         used = {"slotwise": asdict(SlotSettings.within(max_queries, len(oracle.variables))), **used}
         order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, budget, rng))
-        plan, outcome = _slotwise(oracle, forms, regressor, budget, rng, settings, progress, order)
+        try:
+            plan, outcome = _slotwise(oracle, forms, regressor, budget, rng, settings, progress, order)
+        except OutOfQueriesError:  # before anything could be found
+            outcome = Outcome(None, [], [], "queries", 0.0)
     else:
         plan = _schedule(schedule or "numeric", method, oracle, budget, rng)
         kept = None
@@ -214,11 +230,15 @@ def _schedule(
     if wanted == "numeric":
         return tuple((column,) for column in everything)
     if wanted == "auto":
-        return tuple((column,) for column in simplest_first(oracle, FormsRegressor(), budget, rng))
-    order = [name.strip() for name in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
-    if sorted(order) != sorted(names):
-        raise VsrError(f"schedule {', '.join(order)}: expected each of {', '.join(names)} once, or numeric, or auto")
-    return tuple((names.index(name),) for name in order)
+        try:
+            order = simplest_first(oracle, FormsRegressor(), budget, rng)
+        except OutOfQueriesError:
+            order = everything
+        return tuple((column,) for column in order)
+    listed = [name.strip() for name in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
+    if sorted(listed) != sorted(names):
+        raise VsrError(f"schedule {', '.join(listed)}: expected each of {', '.join(names)} once, or numeric, or auto")
+    return tuple((names.index(name),) for name in listed)
 
 
 def _peak_memory() -> float:

@@ -24,7 +24,7 @@ MAX_NAMED = 8
 @contextmanager
 def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None], Callable[[], None]]]:
     """Show a line that follows a run, and reduced forms as they are found; yields `progress` and `tick` of discover."""
-    with console.status("reading the problem and the kernels") as status:
+    with console.status("reading the kernels; the first time they are compiled, which takes a minute") as status:
         news: list[Progress] = []
         shown = [0.0]
 
@@ -72,11 +72,14 @@ def print_result(result: Result, console: Console) -> None:
         )
     console.print(path)
     if result.tree is None:
-        console.print("no formula with finite values was found", highlight=False)
+        console.print("no formula was found", highlight=False)
     else:
         console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"sympy: {escape(result.sympy)}", highlight=False, soft_wrap=True)
         console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
+    if result.standard_errors is not None:
+        errors = ", ".join(f"{error:.2g}" for error in result.standard_errors)
+        console.print(f"standard errors of the constants, in order: {errors}", highlight=False, soft_wrap=True)
     if result.verdict is not None:
         how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
         console.print(f"recovered: {'yes' if result.verdict.recovered else 'no'}{how}", highlight=False)
@@ -90,11 +93,19 @@ def print_result(result: Result, console: Console) -> None:
     )
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder to write into; VsrError if that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise VsrError(f"{folder}: cannot write: {error.strerror}") from None
+
+
 def write_result(result: Result, folder: Path) -> list[Path]:
     """Write result.json, formula.tex and, where matplotlib is there, path.png and slots.png; returns the paths."""
     texts = {"result.json": json.dumps(result.to_json(), indent=1) + "\n", "formula.tex": result.latex + "\n"}
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
         written = [folder / name for name in texts]

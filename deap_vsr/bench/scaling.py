@@ -89,6 +89,8 @@ def _rows(
 
 def _run(oracle: CallableOracle, method: str, seed: int, seconds: float) -> tuple[bool, float, int, int]:
     result = discover(oracle, method, seed=seed, time_limit=seconds)
+    if result.stopped_by == "interrupted":
+        raise KeyboardInterrupt
     queries = result.oracle_queries
     X = draw_inputs(oracle.variables, 1000, np.random.default_rng(4711))
     hit = result.tree is not None and nmse(oracle.evaluate(X), result.tree.evaluate(X)) <= RECOVERED

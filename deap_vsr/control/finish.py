@@ -125,8 +125,8 @@ def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         return True
     prediction = tree.evaluate(X[good])
     with np.errstate(all="ignore"):
-        off = np.abs(prediction - y[good]) <= 1e-7 * np.abs(y[good]) + 1e-9 * np.median(np.abs(y[good]))
-    return bool(off.mean() >= 0.9)
+        agrees = np.abs(prediction - y[good]) <= 1e-7 * np.abs(y[good]) + 1e-9 * np.median(np.abs(y[good]))
+    return bool(agrees.mean() >= 0.9)
 
 
 def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:

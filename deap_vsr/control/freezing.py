@@ -116,4 +116,5 @@ def measure_noise(oracle: Oracle, rng: np.random.Generator, n_points: int = 8, n
     y = y[np.isfinite(y).all(axis=1)]
     if not len(y):
         return 0.0
-    return float(np.sqrt(y.var(axis=1, ddof=1).mean()))
+    unit = float(np.max(np.abs(y))) or 1.0  # squares of 1e200 are none
+    return float(np.sqrt((y / unit).var(axis=1, ddof=1).mean())) * unit

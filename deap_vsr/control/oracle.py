@@ -5,14 +5,14 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from deap_vsr import operators
 from deap_vsr.control.equation import Equation, Variable
 from deap_vsr.control.experiment import draw_inputs
-from deap_vsr.errors import OracleError
+from deap_vsr.errors import OracleError, OutOfQueriesError
 from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, MaskedTree, node_from_name
 
@@ -82,17 +82,6 @@ class Oracle(Protocol):
         """Answer X of shape (n_points, n_vars) with y of shape (n_points,); NaN and inf are data."""
 
 
-@runtime_checkable
-class Resumable(Protocol):
-    """An oracle with a state of its own (a count, a random stream), which a checkpoint keeps."""
-
-    def state(self) -> dict[str, Any]:
-        """Return the state in JSON values."""
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-
-
 class View:
     """Another oracle with some attributes of its own; asking it asks the other one, which counts."""
 
@@ -102,6 +91,20 @@ class View:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.oracle, name)
+
+
+class Limited(View):
+    """An oracle that answers no more than so many points; OutOfQueriesError instead of the first one beyond."""
+
+    limit: int
+
+    def evaluate(self, X: Array) -> Array:
+        """Ask the oracle, if there are points left for all of `X`."""
+        if self.oracle.queries + len(X) > self.limit:
+            raise OutOfQueriesError(
+                f"{self.limit} points may be asked, {self.oracle.queries} were; {len(X)} are wanted"
+            )
+        return self.oracle.evaluate(X)
 
 
 class Scaled(View):
@@ -125,6 +128,11 @@ class Scaled(View):
 
     def back(self, tree: MaskedTree) -> MaskedTree:
         """Return a formula for this oracle as one for the other."""
+        place = next(i for i, node in enumerate(tree) if node.name not in ("mul", "div"))
+        if isinstance(tree[place], Constant):  # a number in front is multiplied
+            return MaskedTree(
+                [*tree[:place], Constant(tree[place].value * self.scale, False, False), *tree[place + 1 :]]
+            )
         return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
 from deap_vsr.control.vertical import Hall, Outcome, Progress, Round, SlotTable
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import NoValuesError
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, is_open
 
@@ -104,7 +103,7 @@ class Tables:
             X = np.tile(self.settings[k], (int(good.sum()), 1))
             X[:, self.column] = self.grid[good]
             largest = np.max(np.abs(y[good]), initial=0.0)
-            tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * self.errors[k, good, slot] + 1e-300
+            tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * self.errors[k, good, slot] + 1e-150
             trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
         return trials
 
@@ -156,6 +155,8 @@ def search_slotwise(
         stopped_by = run.go(order)
     except KeyboardInterrupt:
         stopped_by = "interrupted"
+    except OutOfQueriesError:
+        stopped_by = "queries"
     best = run.best()
     if run.scaled is not None:
         best = [(error, run.scaled.back(tree)) for error, tree in best]
@@ -232,10 +233,12 @@ class _Slotwise:
         if not self.partial:
             return []
         try:
-            size = int(min(64, max(self._queries_left() // 2, 8)))
+            size = int(min(64, self._queries_left() // 2))
+            if size < 4:
+                return [(np.inf, self.partial[-1])]
             batch = sample_trials(self.oracle, range(len(self.variables)), 2, size, self.rng)
-        except NoValuesError:
-            return []
+        except (NoValuesError, OutOfQueriesError):
+            return [(np.inf, self.partial[-1])]
         hall = Hall(10, Dataset.of(batch))
         for tree in self.partial[-20:]:
             hall.offer(tree, self.budget)
@@ -342,8 +345,14 @@ class _Slotwise:
             return
         forms = solutions.forms
         means = solutions.tables.slots.mean(axis=1)  # (n_settings, n_slots)
-        choices = sorted(product(*(range(len(found)) for found in forms.values())), key=lambda c: (sum(c), c))
-        for choice in choices[: self.settings.beam]:
+        first = (0,) * len(forms)  # the simplest form everywhere, then another one in one slot after the other
+        others = [
+            (*first[:i], other, *first[i + 1 :])
+            for other in range(1, max(map(len, forms.values()), default=1))
+            for i, found in enumerate(forms.values())
+            if other < len(found)
+        ]
+        for choice in [first, *others][: self.settings.beam]:
             chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
             nodes: list[object] = []
             starts: list[Array] = []

@@ -16,10 +16,10 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, sample_trials
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise
 from deap_vsr.control.identify import identified
-from deap_vsr.control.oracle import Oracle, Resumable
+from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
-from deap_vsr.errors import VsrError
+from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import structural_hash
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_open
@@ -189,20 +189,20 @@ def search(
         oracle, regressor, tuple(_rounds(schedule)), budget, rng, settings or Settings(), progress, pset, checkpoint
     )
     saved = checkpoint.load() if checkpoint is not None else None
-    if saved is None:
-        run.begin()
-    elif checkpoint is not None:
+    if saved is not None and checkpoint is not None:
         try:
             run.restore(saved)
         except (KeyError, ValueError, TypeError, IndexError, AttributeError):
             raise checkpoint.broken() from None
     try:
+        if saved is None:
+            run.begin()
         stopped_by = run.go()
-    except KeyboardInterrupt:
-        stopped_by = "interrupted"
+    except (KeyboardInterrupt, OutOfQueriesError) as end:
+        stopped_by = "interrupted" if isinstance(end, KeyboardInterrupt) else "queries"
         if run.latest is not None:
             run.hall.offer(run.latest, budget)
-    best = run.hall.best
+    best = run.hall.best if hasattr(run, "hall") else []
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
 
 
@@ -243,7 +243,10 @@ class _Run:
         """Measure the noise, and draw the data of the hall."""
         self.noise = measure_noise(self.oracle, self.rng)
         everything = range(len(self.oracle.variables))
-        trials = sample_trials(self.oracle, everything, 2, self.settings.hall_points // 2, self.rng)
+        limit = self.budget.limits["queries"]
+        left = np.inf if limit is None else limit - self.budget.spent["queries"]
+        n_points = int(min(self.settings.hall_points, max(left // 3, 8)))
+        trials = sample_trials(self.oracle, everything, 2, n_points // 2, self.rng)
         self.hall = Hall(self.settings.hall_size, Dataset.of(trials), self.pset)
 
     def state(self, regressor: State | None) -> State:
@@ -251,7 +254,7 @@ class _Run:
         share = self.share
         return {
             "rng": self.rng.bit_generator.state,
-            "oracle": self.oracle.state() if isinstance(self.oracle, Resumable) else None,
+            "oracle": getattr(self.oracle, "state", dict)(),  # a count, a random stream, where it has them
             "spent": self.budget.spent,
             "noise": self.noise,
             "hall": self.hall.state(),
@@ -267,8 +270,8 @@ class _Run:
     def restore(self, state: State) -> None:
         """Take over a state that :meth:`state` returned."""
         self.rng.bit_generator.state = state["rng"]
-        if isinstance(self.oracle, Resumable):
-            self.oracle.restore(state["oracle"])
+        if state["oracle"]:
+            getattr(self.oracle, "restore")(state["oracle"])  # noqa: B009
         self.budget.resume(state["spent"])
         self.noise = state["noise"]
         self.hall = Hall.restored(self.settings.hall_size, state["hall"], self.pset)

@@ -20,6 +20,7 @@ from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.vertical import Outcome, Progress, Round
 from deap_vsr.engine.program import evaluate
+from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
@@ -85,6 +86,8 @@ def search_noisy(
             stopped_by = budget.used_up() or "exhausted"
     except KeyboardInterrupt:
         stopped_by = "interrupted"
+    except OutOfQueriesError:
+        stopped_by = "queries"
     tree = run.answer()
     known = tuple(errors.tolist()) if errors is not None else None
     return Outcome(tree, [(run.error, tree)], run.rounds, stopped_by, noise, known)

@@ -46,7 +46,7 @@ class Table:
             if trial.weights is not None:
                 rows.append(1.0 / np.sqrt(trial.weights[:size]))
             else:
-                rows.append(np.full(size, TOLERANCE * np.ptp(row) + ROUNDING * np.max(np.abs(row)) + 1e-300))
+                rows.append(np.full(size, TOLERANCE * np.ptp(row) + ROUNDING * np.max(np.abs(row)) + 1e-150))
         return cls(x, y, np.array(rows), function_set, noisy)
 
     @property
