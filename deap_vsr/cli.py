@@ -317,7 +317,8 @@ def discover_command(
     else:
         print_result(result, console)
     for path in write_result(result, out) if out is not None else []:
-        (errors if as_json else console).print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+        if not as_json:
+            console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if result.stopped_by == "interrupted":
         raise typer.Exit(130)
 

@@ -338,7 +338,7 @@ def test_without_an_answer_there_is_nothing_to_judge(events):
     result = discover("trigonometric/sincosinv/6-6-10/prog_1", max_queries=1)
     assert result.tree is None
     assert result.to_json()["recovered"] is None
-    assert events == ["search_slotwise"]
+    assert "judge" not in events
 
 
 def test_the_search_asks_nothing_but_the_oracle(monkeypatch):

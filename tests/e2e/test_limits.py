@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, VsrError, discover
+from deap_vsr.control.oracle import Limited, Scaled, View
+from deap_vsr.errors import OutOfQueriesError
+
+GAS = "feynman-unit/I.39.22"
+USUAL = ["add", "sub", "mul", "div", "exp", "sqrt", "const"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("method", ["vsr", "vsr-gp", "gp"])
+@pytest.mark.parametrize("limit", [0, 5, 20, 50, 200, 700])
+def test_no_point_beyond_the_limit_is_asked(method, limit, noise):
+    result = discover(GAS, method, max_queries=limit, max_evaluations=20_000, noise=noise)
+    assert result.oracle_queries <= limit
+    assert result.stopped_by in ("queries", "found", "evaluations", "exhausted")
+
+
+def test_the_order_is_looked_for_within_the_limit_too():
+    assert discover(GAS, "vsr-gp", schedule="auto", max_queries=20).oracle_queries <= 20
+
+
+def test_a_limited_oracle_answers_up_to_its_limit_and_the_other_one_counts():
+    asked = CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)])
+    limited = Limited(asked, limit=3)
+    limited.evaluate(np.zeros((3, 1)))
+    with pytest.raises(OutOfQueriesError, match="3 points may be asked, 3 were; 1 are wanted"):
+        limited.evaluate(np.zeros((1, 1)))
+    assert asked.queries == limited.queries == 3
+
+
+def test_a_view_is_the_other_oracle_but_for_what_was_changed():
+    asked = CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)], USUAL)
+    view = View(asked, function_set=("add",))
+    assert view.function_set == ("add",)
+    assert view.variables is asked.variables
+    view.evaluate(np.zeros((2, 1)))
+    assert asked.queries == 2
+
+
+@pytest.mark.parametrize("scale", [1e307, 1e150, 1e-150, 1e-200])
+def test_laws_beyond_the_squares_of_floats_are_found_with_one_number_in_front(scale):
+    result = discover(
+        CallableOracle(lambda X: scale * X[:, 0] * X[:, 1] / X[:, 2], [(1.0, 4.0)] * 3, USUAL), time_limit=20
+    )
+    X = np.random.default_rng(3).uniform(1, 4, (20, 3))
+    np.testing.assert_allclose(result.tree.evaluate(X), scale * X[:, 0] * X[:, 1] / X[:, 2], rtol=1e-9)
+    assert sum(not node.arity and not isinstance(node.value, str) for node in result.tree) == 1
+
+
+def test_usual_values_are_not_scaled():
+    asked = CallableOracle(lambda X: X[:, 0], [(1.0, 2.0)], USUAL)
+    assert Scaled.if_needed(asked, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize(
+    "law", [lambda X: np.maximum(X[:, 0] - 0.5, 0) * X[:, 1], lambda X: np.floor(3 * X[:, 0]) * X[:, 1]]
+)
+def test_slots_that_are_nothing_at_a_setting_are_no_error(law):
+    result = discover(CallableOracle(law, [(0.0, 1.0)] * 2, USUAL), max_evaluations=200_000, max_queries=3_000)
+    assert result.stopped_by in ("evaluations", "queries", "exhausted")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "at least 0"),
+        ({"time_limit": -1.0}, "at least 0"),
+        ({"max_queries": -5}, "at least 0"),
+        ({"method": "gp", "schedule": "x1,x2,x3"}, "it has no schedule"),
+        ({"operators": ["const"]}, "only const"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(VsrError, match=message):
+        discover(GAS, **options)
+
+
+def test_a_problem_is_a_name_a_path_an_equation_or_an_oracle():
+    with pytest.raises(VsrError, match="not a int"):
+        discover(3)
+    with pytest.raises(VsrError, match="noise is for equation files"):
+        discover(CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)]), noise=0.1)
+    path = Path(__file__).parents[2] / "data" / "feynman-unit" / "I.39.22.json"
+    assert discover(path, max_queries=2_000).verdict.recovered
