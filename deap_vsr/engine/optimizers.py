@@ -253,5 +253,6 @@ def uncertainty(J: Array, error: float, errors: Array, determined: Flags) -> int
     null = directions[rank:]
     determined[:] = (np.abs(null) < 1e-6).all(axis=0) & (size > 0)
     covariance = (directions[:rank] ** 2 / values[:rank, None] ** 2).sum(axis=0)
-    errors[:] = np.where(determined, np.sqrt(variance * covariance) / np.where(size > 0, size, 1.0), np.inf)
+    with np.errstate(over="ignore"):  # of a constant next to 1e-300: as good as not determined
+        errors[:] = np.where(determined, np.sqrt(variance * covariance) / np.where(size > 0, size, 1.0), np.inf)
     return rank
