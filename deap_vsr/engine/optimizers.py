@@ -163,7 +163,7 @@ def _least_squares(gradient: str, objective: _Objective, start: Array, max_itera
         # A whole Gauss-Newton step first: it solves what is linear, whatever its scale; MINPACK creeps there.
         size = np.max(np.abs(J), axis=1, initial=0.0)
         unit = np.where(size > 0, size, 1.0)
-        step = np.linalg.lstsq((J / unit[:, None]).T, -r, rcond=None)[0] / unit
+        step = np.linalg.lstsq((J / unit[:, None]).T, -r, rcond=1e-10)[0] / unit
         ahead, _ = objective.residuals(start + step)
         begin = start + step if float(ahead @ ahead) < float(r @ r) else start
     last: dict[bytes, Array] = {}
