@@ -221,7 +221,11 @@ def fit(
     if columns_used(batch) > len(data.columns):
         raise ExpressionError(f"the tree uses variable {columns_used(batch)}, X has only {len(data.columns)} columns")
     first = _starts(tree, starts)
-    if optimizer != "lm" or batch.foreign:
+    if optimizer == "lm" and batch.foreign:
+        from deap_vsr.engine.foreign import fit_foreign
+
+        return fit_foreign(tree, batch, data, pset, first, n_starts, max_iterations, deadline, enough)
+    if optimizer != "lm":
         from deap_vsr.engine.optimizers import fit_with_scipy
 
         return fit_with_scipy(

@@ -32,7 +32,7 @@ Buffers = tuple[Array, Array, Array, Array, Array, Array, Indices, Array, Array]
 
 
 @jit
-def _solve_linear(
+def solve_linear(
     J: Array,
     f: Array,
     y: Array,
@@ -79,7 +79,7 @@ def _solve_linear(
 
 
 @jit
-def _damped_step(H: Array, g: Array, damping: float, units: Array, step: Array) -> bool:
+def damped_step(H: Array, g: Array, damping: float, units: Array, step: Array) -> bool:
     """Solve (H + damping * diag(units)) step = g by Cholesky; False if it cannot be solved."""
     q = len(g)
     L = np.empty((q, q))
@@ -128,7 +128,7 @@ def projected_error(
         if linear[c]:  # from 0, so that y of 1e-30 does not drown in the values of a start
             constants[c] = 0.0
     model(codes, left, right, slot, literals, constants, X, active, V, A, f, J)
-    rank, error = _solve_linear(J, f, y, weight, linear, constants, rows, work, order, beta, diagonal)
+    rank, error = solve_linear(J, f, y, weight, linear, constants, rows, work, order, beta, diagonal)
     return rank, error if math.isfinite(error) else math.inf
 
 
@@ -204,7 +204,7 @@ def levenberg(
         while not accepted:
             if damping > 1e20:
                 return error, evaluations, STUCK
-            if not _damped_step(H, g, damping, units, step):
+            if not damped_step(H, g, damping, units, step):
                 damping *= growth
                 growth *= 2.0
                 continue

@@ -12,8 +12,9 @@ from scipy import optimize
 
 from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
 from deap_vsr.engine.program import Batch, Model
+from deap_vsr.engine.trials import standard_errors_of
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import Array, Flags
+from deap_vsr.operators import Array
 from deap_vsr.tree import MaskedTree
 
 #: Names that ``fit(optimizer=...)`` takes besides "lm".
@@ -32,13 +33,13 @@ class _EnoughError(Exception):
 class _Objective:
     """The normalised error of one trial as a function of the constants; counts, remembers the best."""
 
-    def __init__(self, model: Model, n_constants: int, deadline: float | None, enough: float) -> None:
+    def __init__(self, model: Model, start: Array, deadline: float | None, enough: float) -> None:
         self.model = model
         self.deadline = deadline
         self.enough = enough
         self.evaluations = 0
         self.best = np.inf
-        self.constants: Array = np.ones(n_constants)
+        self.constants = start
         self.late = False
 
     def residuals(self, constants: Array) -> tuple[Array, Array]:
@@ -88,13 +89,8 @@ def fit_with_scipy(
     deadline: float | None,
     enough: float,
 ) -> Fit:
-    """Fit each trial with the optimiser called `optimizer`; see :func:`deap_vsr.engine.fitting.fit`.
-
-    Trees with foreign primitives, which the kernel cannot run, come here with "lm": they are fitted
-    by scipy's Levenberg-Marquardt on the numpy model.
-    """
-    name = "least_squares" if optimizer == "lm" else optimizer
-    if name not in NAMES:
+    """Fit each trial with the optimiser called `optimizer`; see :func:`deap_vsr.engine.fitting.fit`."""
+    if optimizer not in NAMES:
         raise ExpressionError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(NAMES)}")
     if gradient not in ("exact", "finite"):
         raise ExpressionError(f"gradient is {gradient!r}, expected exact or finite")
@@ -102,14 +98,15 @@ def fit_with_scipy(
     for k in range(data.n_trials):
         trial = data.trial(k)
         model = residual_model(tree, batch, trial, pset)
-        objective = _Objective(model, starts.shape[1], deadline, enough)
-        objective.constants = starts[0]
-        reason = _run(name, gradient, objective, _spread_starts(starts, n_starts), max_iterations, len(trial.y))
-        parts.append(_finished(tree, objective, model, reason, len(trial.y)))
+        objective = _Objective(model, starts[0], deadline, enough)
+        reason = _run(optimizer, gradient, objective, spread_starts(starts, n_starts), max_iterations, len(trial.y))
+        parts.append(
+            finished(tree, model, objective.constants, objective.best, objective.evaluations, reason, len(trial.y))
+        )
     return joined(parts)
 
 
-def _spread_starts(starts: Array, n_starts: int) -> Array:
+def spread_starts(starts: Array, n_starts: int) -> Array:
     """Return the given starts and `n_starts` more, spread over signs and sizes."""
     rng = np.random.default_rng(0)
     shape = (n_starts, starts.shape[1])
@@ -213,46 +210,24 @@ def _global(name: str, gradient: str, objective: _Objective, start: Array, max_i
     return _reason(optimize.direct(objective.value, box, maxfun=1000 * len(start), maxiter=max_iterations))
 
 
-def _finished(tree: MaskedTree, objective: _Objective, model: Model, reason: str, n_points: int) -> Fit:
-    """Return the best constants with standard errors and rank from the Jacobian there."""
-    n_constants = len(objective.constants)
-    errors = np.full(n_constants, np.inf)
-    determined = np.zeros(n_constants, np.bool_)
+def finished(
+    tree: MaskedTree, model: Model, constants: Array, error: float, evaluations: int, reason: str, n_points: int
+) -> Fit:
+    """Return the fit of one trial, with standard errors and rank from the Jacobian at `constants`."""
+    errors = np.full(len(constants), np.inf)
+    determined = np.zeros(len(constants), np.bool_)
     rank = 0
-    if n_constants and np.isfinite(objective.best):
-        J = model(objective.constants)[1]
-        rank = uncertainty(J, objective.best, errors, determined)
+    if len(constants) and np.isfinite(error):
+        J = model(constants)[1]
+        if np.isfinite(J).all():
+            rank = standard_errors_of(J, np.ones(n_points), error, errors, determined)
     return Fit(
         tree,
-        np.array([objective.best]),
-        objective.constants[None, :],
+        np.array([error]),
+        constants[None, :],
         errors[None, :],
         determined[None, :],
         np.array([rank]),
-        objective.evaluations,
+        evaluations,
         (reason,),
     )
-
-
-def uncertainty(J: Array, error: float, errors: Array, determined: Flags) -> int:
-    """Set standard errors and which constants are determined; returns the rank of J (L, n_points)."""
-    if not np.isfinite(J).all():
-        return 0
-    largest = np.max(np.abs(J), axis=1, initial=0.0)  # first, so that squares do not overflow
-    unit = np.where(largest > 0, largest, 1.0)
-    size = unit * np.linalg.norm(J / unit[:, None], axis=1)
-    scaled = J.T / np.where(size > 0, size, 1.0)
-    # All L directions, also those beyond the number of points: they are null directions too.
-    values = np.zeros(len(J))
-    _, found, directions = np.linalg.svd(scaled, full_matrices=J.shape[1] < len(J))
-    values[: len(found)] = found
-    keep = values > 1e-10 * max(values[0], 1e-300)
-    rank = int(keep.sum())
-    freedom = J.shape[1] - rank
-    variance = error / freedom if freedom > 0 else 0.0
-    null = directions[rank:]
-    determined[:] = (np.abs(null) < 1e-6).all(axis=0) & (size > 0)
-    covariance = (directions[:rank] ** 2 / values[:rank, None] ** 2).sum(axis=0)
-    with np.errstate(over="ignore"):  # of a constant next to 1e-300: as good as not determined
-        errors[:] = np.where(determined, np.sqrt(variance * covariance) / np.where(size > 0, size, 1.0), np.inf)
-    return rank

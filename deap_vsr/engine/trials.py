@@ -263,23 +263,35 @@ def _uncertainty(
 ) -> tuple[int, float]:
     """Standard errors, rank of the Jacobian, which constants the data determine, and the error as it comes out.
 
-    A constant is determined if no direction that leaves the fit unchanged moves it. Returns the rank and the squared
-    error of the formula at these constants, or `error` if that is larger: terms of 1e20 that should cancel do not.
+    Returns the rank and the squared error of the formula at these constants, or `error` if that is larger: terms of
+    1e20 that should cancel do not.
     """
     codes, left, right, slot = program
-    V, A, f, J, rows, work, order, beta, diagonal = buffers
-    m, n = len(constants), X.shape[1]
+    V, A, f, J, _, _, _, _, _ = buffers
     active = np.empty(len(codes), np.bool_)
-    mark_active(codes, left, right, slot, np.ones(m, np.bool_), active)
+    mark_active(codes, left, right, slot, np.ones(len(constants), np.bool_), active)
     model(codes, left, right, slot, literals, constants, X, active, V, A, f, J)
     total = 0.0
-    for p in range(n):
+    for p in range(len(y)):
         total += ((y[p] - f[p]) * weight[p]) ** 2
     error = max(error, total) if math.isfinite(total) else math.inf
-    factors = np.empty(m)
+    return standard_errors_of(J, weight, error, errors, determined), error
+
+
+@jit
+def standard_errors_of(J: Array, weight: Array, error: float, errors: Array, determined: Flags) -> int:
+    """Set standard errors (m,) and which constants the data determine, from J (m, n_points); returns its rank.
+
+    `error` is the squared error in units of `weight`. A constant is determined if no direction that leaves the fit
+    unchanged moves it.
+    """
+    m, n = J.shape
+    rows = np.empty((m, n))
+    order = np.empty(m, np.int64)
+    beta, diagonal, factors = np.empty(m), np.empty(m), np.empty(m)
     for c in range(m):
         factors[c] = scaled_column(J[c], weight, rows[c])
-    rank = qr(rows, m, RANK_TOLERANCE, order, beta, diagonal, work, 0)
+    rank = qr(rows, m, RANK_TOLERANCE, order, beta, diagonal, rows, 0)
     variance = error / (n - rank) if n > rank else 0.0
     inverse = np.zeros((m, m))
     for column in range(rank):
@@ -309,7 +321,7 @@ def _uncertainty(
     for c in range(m):
         if not determined[c]:
             errors[c] = math.inf
-    return rank, error
+    return rank
 
 
 @jit

@@ -513,8 +513,11 @@ def test_the_error_of_a_fit_is_that_of_its_formula_evaluated_by_numpy(seed):
     for i in range(200):
         found = fit(random_tree(rng, numbers=MODERATE_NUMBERS), trials, n_starts=i % 3, max_iterations=8)
         for error, formula, trial_ in zip(found.errors, found.trees, trials, strict=True):
-            if np.isfinite(error):
-                np.testing.assert_allclose(error, nmse_by_numpy(formula, trial_.X, trial_.y), rtol=1e-6, atol=1e-25)
+            true = nmse_by_numpy(formula, trial_.X, trial_.y)
+            nearby = nmse_by_numpy(formula, trial_.X * (1 + 1e-14), trial_.y)
+            # sin(exp(20 x)) is rounding and no more: what it gives depends on the machine.
+            if np.isfinite(error) and abs(nearby - true) <= 1e-7 * true + 1e-22:
+                np.testing.assert_allclose(error, true, rtol=1e-6, atol=1e-25)
                 compared += 1
     assert compared > 200
 

@@ -2,9 +2,13 @@
 
 import functools
 import operator
+import os
 import random
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,6 +122,40 @@ def test_the_logbook_is_the_same_with_serial_thread_and_spawned_maps():
         toolbox.register("map", pool.map)
         assert _texts(run(toolbox, seed=4, ngen=4, stats=stats)) == serial
     assert all(np.isfinite(row["min"]) for row in serial[1])
+
+
+OWN_PRIMITIVE = """
+import random, runpy, sys
+from deap import tools
+import deap_vsr as vsr
+script = runpy.run_path(sys.argv[1])
+stats = tools.Statistics(lambda individual: individual.fitness.values[0])
+stats.register("sum", sum)
+random.seed(3)
+population = script["toolbox"].population(n=30)
+oracle = vsr.CallableOracle(script["law"], [(1, 5)] * 3)
+found, logbook = vsr.eaVertical(population, script["toolbox"], 0.5, 0.9, 3, oracle, stats=stats)
+print([dict(row) for row in logbook])
+print([str(individual) for individual in found])
+"""
+
+
+def test_a_primitive_of_one_s_own_gives_the_same_logbook_in_every_process():
+    script = Path(__file__).parents[2] / "examples" / "symbreg_vertical.py"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", OWN_PRIMITIVE, str(script)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads},
+        ).stdout
+        for seed, threads in (("0", "1"), ("1", "2"), ("17", "4"), ("99", "1"), ("4294967295", "3"))
+    }
+    assert len(outputs) == 1
+    logbook, found = outputs.pop().splitlines()
+    assert logbook.count("'gen'") >= 6
+    assert "protected_division" in found
 
 
 def _first(individual):
