@@ -6,7 +6,6 @@ import copy
 import functools
 import math
 import random
-import zlib
 from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,8 +24,8 @@ from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.vertical import Settings, search
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import VsrError
-from deap_vsr.operators import CATALOGUE
-from deap_vsr.tree import MaskedTree, Node, is_open
+from deap_vsr.simplify import form
+from deap_vsr.tree import MaskedTree
 
 
 class ErrorFitness(base.Fitness):
@@ -68,41 +67,6 @@ def assignFit(individual: Any, outcome: Fit) -> None:
     for position, value in zip(outcome.tree.open_constants, outcome.constants[0].tolist(), strict=True):
         if math.isfinite(value):
             list.__setitem__(individual, position, variation.with_value(individual[position], value))
-
-
-def form(individual: Sequence[Node]) -> int:
-    """Return a hash of the individual's formula with anonymous constants: what it can fit, not with which values.
-
-    Constants of constants are one constant, and the operands of sums and products are in order, so that most
-    candidates that can only do the same share it. Cheaper than the canonical form, as it is asked for every child.
-    """
-    stack: list[int] = []
-    pop, push = stack.pop, stack.append
-    for node in reversed(individual):
-        arity = node.arity
-        if arity == 0:
-            push(_OPEN if is_open(node) else _code(str(node.value)))
-        elif arity == 1:
-            operand = pop()
-            push(_OPEN if operand == _OPEN else hash((_code(node.name), operand)))
-        else:
-            operands = [pop() for _ in range(arity)]
-            if node.name in _COMMUTATIVE:
-                operands.sort()
-            push(_OPEN if operands.count(_OPEN) == arity else hash((_code(node.name), *operands)))
-    return stack[0]
-
-
-_OPEN = 0x5EED  # stands for an open constant among hashes
-
-
-@functools.lru_cache(maxsize=100_000)
-def _code(text: str) -> int:
-    """Return a number for a name, the same in every process; hashes of text are not."""
-    return zlib.crc32(text.encode()) << 20 | len(text)
-
-
-_COMMUTATIVE = {operator.name for operator in CATALOGUE.values() if operator.commutative}
 
 
 def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_price: float = 0.03) -> list[Any]:

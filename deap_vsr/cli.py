@@ -254,7 +254,10 @@ def _configuration(text: str) -> tuple[int, int, int]:
 def discover_command(
     problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
     method: Annotated[
-        str, typer.Option(help="vsr (slots solved one by one), vsr-gp (as published) or gp (all at once).")
+        str,
+        typer.Option(
+            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (as published), gp or mcts (all variables at once)."
+        ),
     ] = "vsr",
     expansion: Annotated[
         str, typer.Option(help="How a round grows the formula: slotwise or joint; empty: the method's own.")
@@ -271,6 +274,10 @@ def discover_command(
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
     optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
     operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
+    grammar: Annotated[
+        str,
+        typer.Option(help="For vsr-mcts and mcts: a file of rules, or coefficients (leaves C*x, C*sin(x), ...)."),
+    ] = "",
     checkpoint: Annotated[
         Path | None, typer.Option(help="File in which the state of the run is kept, every few seconds.")
     ] = None,
@@ -307,6 +314,7 @@ def discover_command(
             preset=preset or None,
             optimizer=optimizer or None,
             operators=operators.split(",") if operators else None,
+            grammar=grammar or None,
             checkpoint=checkpoint,
             resume=resume,
             progress=progress,

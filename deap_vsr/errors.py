@@ -8,7 +8,17 @@ class VsrError(Exception):
 
 
 class ExpressionError(VsrError, ValueError):
-    """A text, token list, graph or tree that is not an expression we accept."""
+    """A text, token list, graph or tree that is not an expression we accept.
+
+    ``column``, from 1, says where in a text, if that is known.
+    """
+
+    column: int | None = None
+
+    def at(self, column: int) -> ExpressionError:
+        """Return the error itself, with its place in the text."""
+        self.column = column
+        return self
 
 
 class UnknownOperatorError(ExpressionError):

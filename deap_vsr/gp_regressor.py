@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class GpRegressor:
     gradient: str = "exact"
     max_iterations: int = 5
     n_starts: int = 0
+
+    def settings(self) -> dict[str, Any]:
+        """Return its numbers, for results."""
+        return asdict(self)
 
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the task's candidates; the standard ``random`` is seeded from the task's and restored."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,18 +30,27 @@ from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result
 
-#: The methods there are, and the expansions each has, its own first: our own method, vertical GP as published, and GP
-#: over all variables at once.
-METHODS: dict[str, tuple[str, ...]] = {"vsr": ("slotwise",), "vsr-gp": ("joint", "slotwise"), "gp": ()}
+if TYPE_CHECKING:
+    from cfg_mcts import Grammar, MctsRegressor
 
-#: The paper's settings; population, offspring and batch size are not from the paper.
-_PAPER = (
-    Settings(n_trials=5, n_points=256, hall_size=50, rule=FreezeRule(error=1e-6, spread=1e-3, raw=True), restart=False),
-    GpRegressor(
-        generations=200, cxpb=0.8, mutpb=0.8, optimizer="BFGS", gradient="finite", max_iterations=500, n_starts=0
-    ),
+#: The methods there are, and the expansions each has, its own first: our own method, vertical GP and vertical MCTS as
+#: published, and GP and MCTS over all variables at once.
+METHODS: dict[str, tuple[str, ...]] = {
+    "vsr": ("slotwise",),
+    "vsr-gp": ("joint", "slotwise"),
+    "gp": (),
+    "vsr-mcts": ("joint", "slotwise"),
+    "mcts": (),
+}
+
+#: The named grammar whose leaves are C*x, C*sin(x), ...
+COEFFICIENTS = "coefficients"
+
+#: The paper's settings; batch size, population, offspring, roll-outs and c are not from the paper.
+_PAPER = Settings(
+    n_trials=5, n_points=256, hall_size=50, rule=FreezeRule(error=1e-6, spread=1e-3, raw=True), restart=False
 )
-_OURS = (Settings(), GpRegressor())
+_PAPER_FIT: dict[str, Any] = {"optimizer": "BFGS", "gradient": "finite", "max_iterations": 500, "n_starts": 0}
 
 
 def discover(
@@ -58,6 +67,7 @@ def discover(
     preset: str | None = None,
     optimizer: str | None = None,
     operators: Sequence[str] | None = None,
+    grammar: str | Path | Grammar | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] = lambda news: None,
@@ -68,7 +78,7 @@ def discover(
     Parameters
     ----------
     problem : name or path of an equation file, Equation, or any oracle
-    method : "vsr" (slots solved one by one), "vsr-gp" (as published) or "gp" (all variables at once)
+    method : "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (as published), "gp" or "mcts" (all at once)
     expansion : "slotwise" or "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
@@ -77,6 +87,9 @@ def discover(
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
     operators : function set, instead of the problem's own
+    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
+        By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
+        of sums of terms, so compare it only with methods that know it too.
     checkpoint : a file in which the state of the run is kept, every few seconds
     resume : go on from that file, if there is one
         The result is that of an uninterrupted run, if the run is bounded by counts.
@@ -99,11 +112,13 @@ def discover(
     if optimizer is not None and optimizer not in ("lm", *OPTIMIZERS):
         raise VsrError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(OPTIMIZERS)}")
     if method == "vsr" and (preset is not None or optimizer is not None):
-        raise VsrError("presets and optimizers are for vsr-gp and gp; vsr has neither")
+        raise VsrError("presets and optimizers are for vsr-gp, vsr-mcts, gp and mcts; vsr has neither")
+    if grammar is not None and "mcts" not in method:
+        raise VsrError(f"grammars are for vsr-mcts and mcts; {method} has none")
     if seed < 0 or any(limit is not None and limit < 0 for limit in (time_limit, max_evaluations, max_queries)):
         raise VsrError("the seed and limits are numbers of at least 0")
-    if schedule is not None and method == "gp":
-        raise VsrError("method gp frees all variables at once: it has no schedule")
+    if schedule is not None and not method.startswith("vsr"):
+        raise VsrError(f"method {method} frees all variables at once: it has no schedule")
     equation = problem if isinstance(problem, Equation) else None
     if isinstance(problem, str | Path):
         equation = load_equation(problem)
@@ -122,16 +137,16 @@ def discover(
         time_limit = 60.0
     if expansion == "slotwise" and checkpoint is not None:
         raise VsrError("checkpoints are for joint expansion; slotwise runs take seconds and are started anew")
-    settings, regressor = _PAPER if preset == "paper" else _OURS
-    if optimizer is not None:
-        regressor = replace(regressor, optimizer=optimizer)
+    settings = _PAPER if preset == "paper" else Settings()
+    regressor = _regressor(method, preset, optimizer, grammar)
     if max_queries is not None:
         oracle = Limited(oracle, limit=oracle.queries + max_queries)
     rng = np.random.default_rng(seed)
     compile_kernels()  # on nobody's clock
     memory = _peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
-    used: dict[str, Any] = {"preset": preset, **asdict(settings), **asdict(regressor)}
+    numbers = regressor.settings()
+    used: dict[str, Any] = {"preset": preset, **asdict(settings), **numbers}
     plan: Schedule = ()
     if expansion == "slotwise":
         forms = FormsRegressor() if method == "vsr" else regressor
@@ -154,7 +169,7 @@ def discover(
                 "preset": preset,
                 "schedule": plan,
                 "settings": asdict(settings),
-                "regressor": asdict(regressor),
+                "regressor": numbers,
             }
             kept = Checkpoint(Path(checkpoint), identity, resume)
         outcome = search(oracle, regressor, plan, budget, rng, settings, progress, checkpoint=kept)
@@ -181,10 +196,31 @@ def discover(
     )
 
 
+def _regressor(
+    method: str, preset: str | None, optimizer: str | None, grammar: str | Path | Grammar | None
+) -> GpRegressor | MctsRegressor:
+    """Return the regressor of a method; of vsr, the one that takes over where forms end."""
+    paper = preset == "paper"
+    regressor: GpRegressor | MctsRegressor
+    if "mcts" not in method:
+        regressor = GpRegressor(generations=200, cxpb=0.8, mutpb=0.8, **_PAPER_FIT) if paper else GpRegressor()
+    else:
+        from cfg_mcts import Grammar, MctsRegressor
+
+        regressor = MctsRegressor(reward="neg_mse", climb=0, **_PAPER_FIT) if paper else MctsRegressor()
+        if grammar == COEFFICIENTS:
+            regressor = replace(regressor, coefficients=True)
+        elif isinstance(grammar, str | Path):
+            regressor = replace(regressor, grammar=Grammar.from_file(grammar))
+        elif grammar is not None:
+            regressor = replace(regressor, grammar=grammar)
+    return regressor if optimizer is None else replace(regressor, optimizer=optimizer)
+
+
 def _slotwise(
     oracle: Oracle,
     forms: Regressor,
-    regressor: GpRegressor,
+    regressor: Regressor,
     budget: Budget,
     rng: np.random.Generator,
     settings: Settings,

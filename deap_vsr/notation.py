@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deap import gp
@@ -52,11 +52,12 @@ _BINARY: dict[type[ast.operator], str] = {
 # --- reading infix text -------------------------------------------------------------------
 
 
-def parse(text: str) -> MaskedTree:
+def parse(text: str, names: Mapping[str, Node] | None = None) -> MaskedTree:
     """Read infix text such as ``2.5*x1**2 + sin(x2)`` into a tree.
 
     Numbers become literals (a sign directly before a number belongs to it), ``C`` an open
     constant, ``x1, x2, ...`` variables; ``**2 3 4 5 6 8`` become n2 .. n8, any other ``**`` pow.
+    `names` are further leaves that the text may name.
 
     Raises
     ------
@@ -67,7 +68,8 @@ def parse(text: str) -> MaskedTree:
         raise ExpressionError(f"formula of {len(text)} characters is too long, at most {MAX_TEXT} are read")
     foreign = re.search(r"[^A-Za-z0-9_\s.+\-*/(),]", text)
     if foreign:
-        raise ExpressionError(f"{foreign[0]!r} at column {foreign.start() + 1} does not belong in a formula")
+        column = foreign.start() + 1
+        raise ExpressionError(f"{foreign[0]!r} at column {column} does not belong in a formula").at(column)
     if re.search(r"[-+~]{200}|\*\*(?:[-+~\s]*\w+\s*\*\*){200}", text):
         raise ExpressionError("formula is nested too deeply for the parser")
     try:
@@ -78,11 +80,19 @@ def parse(text: str) -> MaskedTree:
         if "nested" in str(error):
             raise ExpressionError("formula is nested too deeply for the parser") from None
         at = f" at column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
-        raise ExpressionError(f"not a formula{at}: {text[:60]!r} ({error.args[0]})") from None
+        column = (isinstance(error, SyntaxError) and error.offset) or 1
+        raise ExpressionError(f"not a formula{at}: {text[:60]!r} ({error.args[0]})").at(column) from None
     nodes: list[Node] = []
     pending: list[ast.expr] = [root]
     while pending:
-        node, operands = _read(pending.pop())
+        item = pending.pop()
+        if names and isinstance(item, ast.Name) and item.id in names:
+            nodes.append(names[item.id])
+            continue
+        try:
+            node, operands = _read(item)
+        except ExpressionError as error:
+            raise error.at(item.col_offset + 1) from None
         nodes.append(node)
         pending.extend(reversed(operands))
     return MaskedTree(nodes)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 
 import numpy as np
 
-from deap_vsr.operators import Operator
+from deap_vsr.operators import CATALOGUE, Operator
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open
 
 _STANDARD = Vocabulary()
@@ -181,3 +182,55 @@ def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str
     operands, share it. It is the same in every process.
     """
     return _ordered(canonical(tree, vocabulary), vocabulary).digest
+
+
+def form(tree: Sequence[Node], chains: bool = False) -> int:
+    """Return a hash of a formula with anonymous constants: what it can fit, not with which values.
+
+    Constants of constants are one constant, and the operands of sums and products are in order, so that most
+    candidates that can only do the same share it. With `chains` sums within sums are one sum, and so are products.
+    Cheaper than :func:`structural_hash`, as searches ask it for every candidate; the same in every process.
+    """
+    stack: list[_Chained] = []
+    for node in reversed(tree):
+        arity = node.arity
+        if arity == 0:
+            stack.append((_OPEN if is_open(node) else _code(str(node.value)), "", ()))
+        elif arity == 1:
+            operand = stack.pop()[0]
+            stack.append((_OPEN if operand == _OPEN else hash((_code(node.name), operand)), "", ()))
+        else:
+            operands = [stack.pop() for _ in range(arity)]
+            stack.append(_combined(node.name, operands, chains))
+    return stack[0][0]
+
+
+#: A hash and, for a sum or product that may yet be part of a longer one, its operator and the hashes of its operands.
+_Chained = tuple[int, str, tuple[int, ...]]
+
+_OPEN = 0x5EED  # stands for an open constant among hashes
+
+
+def _combined(name: str, operands: Sequence[_Chained], chains: bool) -> _Chained:
+    hashes = [operand[0] for operand in operands]
+    if hashes.count(_OPEN) == len(hashes):
+        return _OPEN, "", ()
+    if name not in _COMMUTATIVE:
+        return hash((_code(name), *hashes)), "", ()
+    if chains:
+        hashes = []
+        for operand in operands:
+            hashes += operand[2] if operand[1] == name else (operand[0],)
+        while hashes.count(_OPEN) > 1:  # C + x + C is C + x
+            hashes.remove(_OPEN)
+    hashes.sort()
+    return hash((_code(name), *hashes)), name, tuple(hashes) if chains else ()
+
+
+@lru_cache(maxsize=100_000)
+def _code(text: str) -> int:
+    """Return a number for a name, the same in every process; hashes of text are not."""
+    return zlib.crc32(text.encode()) << 20 | len(text)
+
+
+_COMMUTATIVE = {operator.name for operator in CATALOGUE.values() if operator.commutative}

@@ -1,0 +1,310 @@
+"""MCTS as a regressor of the shared contract: plain over all variables, vertical at the slots of a frozen form."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cfg_mcts.derivation import Deriver, Limits
+from cfg_mcts.grammar import Grammar
+from cfg_mcts.search import SearchTree, mcts
+from cfg_mcts.store import search_from, search_state
+from deap_vsr.control.checkpoint import tree_from, tree_state
+from deap_vsr.control.contract import Candidate, Task
+from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.engine.program import as_columns
+from deap_vsr.simplify import fold
+from deap_vsr.tree import MaskedTree
+
+#: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
+Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
+
+#: Expressions fitted between two looks at the clock.
+CHUNK = 16
+
+#: Expressions whose rewards are kept over several search trees.
+MAX_REWARDS = 500_000
+
+#: What a node of an expression costs, in decades of its error, where a climb goes on.
+NODE_PRICE = 0.15
+
+
+@dataclass(frozen=True)
+class MctsRegressor:
+    """Monte Carlo tree search as a regressor of the shared contract.
+
+    Attributes
+    ----------
+    c : float
+        Weight of exploration in UCB.
+    n_sim : int
+        Roll-outs for each child.
+    max_size : int
+        Nodes that a round may add to the form it starts from, beside one for each slot.
+    max_depth, nesting : int
+        Limits of what grows at one slot (see :class:`cfg_mcts.derivation.Limits`).
+    leaf_share : float
+        How often a roll-out takes a rule without non-terminals, where it can.
+    stay : float
+        How often a slot that a derivation has not yet come to stays a constant in a roll-out.
+    max_nodes : int
+        Of the search tree; less visited branches are cut off.
+    climb, climb_size : int
+        After so many roll-outs a climb begins: search trees of as many roll-outs at one open constant after the other
+        of the best expression, at most so many nodes larger each; where that leads no further, the round's own
+        tree goes on. With 0 there is one tree for the whole round, as published.
+    coefficients : bool
+        Whether leaves are C*x and C*f(x) instead of x.
+    grammar : Grammar, optional
+        A grammar of one's own, instead of the operators that the task allows.
+    reward : "inv_nmse" or "neg_mse"
+        1/(1 + NMSE), or minus the MSE, at least minus the variance of y.
+    optimizer, gradient, max_iterations, n_starts : how constants are fitted
+    map : callable
+        Where fits run; results do not depend on it.
+    """
+
+    c: float = 1.0
+    n_sim: int = 10
+    max_size: int = 20
+    max_depth: int = 8
+    nesting: int = 1
+    leaf_share: float = 0.5
+    stay: float = 0.7
+    max_nodes: int = 200_000
+    climb: int = 500
+    climb_size: int = 9
+    coefficients: bool = False
+    grammar: Grammar | None = None
+    reward: str = "inv_nmse"
+    optimizer: str = "lm"
+    gradient: str = "exact"
+    max_iterations: int = 8
+    n_starts: int = 0
+    map: Map = field(default=map, repr=False, compare=False)
+
+    def settings(self) -> dict[str, Any]:
+        """Return its numbers, for results; a grammar of one's own as its rules."""
+        shown = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "map"}
+        return shown | {"grammar": str(self.grammar) if self.grammar is not None else None}
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Grow the best of the task's candidates at its slots; the best expression found, alone."""
+        return _Round(self, task).go()
+
+    def grammar_of(self, task: Task) -> Grammar:
+        """Return the grammar of a round: of the variables, only those that the task allows."""
+        if self.grammar is not None:
+            return self.grammar.restricted(task.columns)
+        return Grammar.from_operators(task.function_set, task.columns, self.coefficients)
+
+
+class _Round:
+    """One task: its data, the search tree of the round, that of the present climb, and the best so far."""
+
+    def __init__(self, regressor: MctsRegressor, task: Task) -> None:
+        self.regressor, self.task = regressor, task
+        self.rng = random.Random()
+        self.best: Fit | None = None
+        self.climbed: Fit | None = None
+        """The best of the present climb, nodes having a price."""
+        self.entered, self.failed, self.until = np.inf, 0, 0
+        """Price of `climbed` when its search tree began, trees since it last fell, and when this one ends."""
+        self.grammar = regressor.grammar_of(task)
+        own = task.candidates[0] if task.candidates and task.candidates[0].slots else None
+        self.own = self.now = self._growth(own, None, {})
+        if task.resume is None:
+            self.data = Dataset.of(task.draw(task.rng))
+            self.rng.seed(int(task.rng.integers(2**63)))
+        else:
+            self._restore(task.resume)
+
+    def _growth(self, form: MaskedTree | None, slots: list[int] | None, rewards: dict[int, float]) -> _Growth:
+        """Return a new search tree: from `form`, with `slots` of it (default: all) open, or from nothing."""
+        regressor = self.regressor
+        n_open = 1 if form is None else len(form.slots if slots is None else slots)
+        size = regressor.max_size if slots is None else regressor.climb_size
+        limits = Limits(size + n_open, regressor.max_depth, regressor.nesting)
+        deriver = Deriver(self.grammar, limits, regressor.leaf_share, regressor.stay)
+        tree = SearchTree.of(deriver.begin(form, slots))
+        tree.rewards = rewards if len(rewards) < MAX_REWARDS else {}
+        return _Growth(form, slots, deriver, tree)
+
+    def go(self) -> list[Candidate]:
+        """Search until the target is reached, the budget used up, or every expression met."""
+        if self.task.resume is None:
+            self._evaluate(list(self.task.candidates))  # what is finished may be the answer
+            self._own_turn()
+        while not self._over():
+            self._grow()
+            if self.own.tree.closed[0] and self.now is self.own:
+                break
+            if not self._over():
+                self._climb()
+        if self.best is None:
+            return []
+        return [replace(Candidate.of(self.best), tree=self.best.trees[0])]
+
+    def _grow(self) -> None:
+        """Let the present search tree grow for its turn."""
+        regressor, now = self.regressor, self.now
+        mcts(
+            now.tree,
+            now.deriver,
+            self._evaluate,
+            self.rng,
+            c=regressor.c,
+            n_sim=regressor.n_sim,
+            max_nodes=regressor.max_nodes,
+            stop=lambda: self._over() or bool(regressor.climb and now.tree.rollouts >= self.until),
+            tell=self._tell,
+        )
+
+    def _climb(self) -> None:
+        """Go on from the best of the climb at one of its open constants; back to the round's tree if that fails."""
+        price = _price(self.climbed)
+        self.failed = 0 if price < self.entered - 0.01 else self.failed + 1
+        self.entered = price
+        form = fold(self.climbed.trees[0]) if self.climbed is not None else None
+        if form is None or not form.slots or self.failed > len(form.slots) + 1:
+            self._own_turn()
+            return
+        slot = form.slots[int(self.rng.random() * len(form.slots))]
+        self.now = self._growth(form, [slot], self.now.tree.rewards)
+        self.until = self.regressor.climb
+
+    def _own_turn(self) -> None:
+        """Let the round's own tree grow; what it finds is where the next climb begins."""
+        self.own.tree.rewards = self.now.tree.rewards
+        self.now, self.failed, self.climbed, self.entered = self.own, 0, None, np.inf
+        self.until = self.own.tree.rollouts + self.regressor.climb
+
+    def _over(self) -> bool:
+        return self._solved() or self.task.budget.used_up() is not None
+
+    def _solved(self) -> bool:
+        return self.best is not None and self.best.error <= self.task.target
+
+    def _evaluate(self, trees: list[MaskedTree]) -> Sequence[float | None]:
+        """Fit the expressions, remember the best, and return their rewards."""
+        rewards: list[float | None] = []
+        for begin in range(0, len(trees), CHUNK):
+            if self.best is not None and self.task.budget.used_up() == "seconds":
+                return [*rewards, *[None] * (len(trees) - begin)]
+            for outcome in self.regressor.map(self._fit(), trees[begin : begin + CHUNK]):
+                self.task.budget.count(outcome.evaluations)
+                self._offer(outcome)
+                rewards.append(self._reward(outcome))
+        return rewards
+
+    def _fit(self) -> Callable[[MaskedTree], Fit]:
+        """Return what fits one expression; it can be sent to another process."""
+        regressor = self.regressor
+        return partial(
+            fit,
+            trials=self.data,
+            optimizer=regressor.optimizer,
+            gradient=regressor.gradient,
+            n_starts=regressor.n_starts,
+            max_iterations=regressor.max_iterations,
+            time_limit=None if regressor.optimizer == "lm" else self.task.budget.seconds_left(),
+        )
+
+    def _offer(self, outcome: Fit) -> None:
+        """Keep what fits best; of two that fit, the shorter one."""
+        if not np.isfinite(outcome.error):
+            return
+        if self.best is None or self._rank(outcome) < self._rank(self.best):
+            self.best = outcome
+        if _price(outcome) < _price(self.climbed):
+            self.climbed = outcome
+
+    def _rank(self, outcome: Fit) -> tuple[float, int]:
+        return max(outcome.error, self.task.target), len(outcome.tree)
+
+    def _reward(self, outcome: Fit) -> float:
+        error = outcome.error if np.isfinite(outcome.error) else np.inf
+        if self.regressor.reward == "inv_nmse":
+            return 1.0 / (1.0 + error)
+        return -float(min(error, 1.0) * np.var(self.data.y))
+
+    # --- progress and checkpoints ---
+
+    def _tell(self, tree: SearchTree) -> None:
+        if self.best is not None:
+            self.task.tell(self.best.error, self.best.trees[0], self._state)
+
+    def _state(self) -> dict[str, Any]:
+        data, now = self.data, self.now
+        climb = None if now is self.own else {"form": tree_state(now.form or ()), "slots": now.slots}
+        return {
+            "random": self.rng.getstate(),
+            "data": {"X": data.columns.T, "y": data.y, "weight": data.weight, "offsets": data.offsets},
+            "own": search_state(self.own.tree),
+            "climb": None if climb is None else climb | {"search": search_state(now.tree)},
+            "rewards": list(now.tree.rewards.items()),
+            "numbers": [self.failed, self.entered, self.until],
+            "best": _fit_state(self.best),
+            "climbed": _fit_state(self.climbed),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        version, numbers, gauss = state["random"]
+        self.rng.setstate((version, tuple(numbers), gauss))
+        X, y, weight, offsets = (np.array(state["data"][key]) for key in ("X", "y", "weight", "offsets"))
+        self.data = Dataset(as_columns(X, 0), y, weight, offsets)
+        self.failed, self.entered, self.until = state["numbers"]
+        self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
+        self.own.restore(state["own"])
+        if state["climb"] is not None:
+            self.now = self._growth(tree_from(state["climb"]["form"]), state["climb"]["slots"], {})
+            self.now.restore(state["climb"]["search"])
+        self.now.tree.rewards = {int(key): float(reward) for key, reward in state["rewards"]}
+
+
+@dataclass
+class _Growth:
+    """A search tree, and what it grows from: a form and which of its slots are open (None: all), or nothing."""
+
+    form: MaskedTree | None
+    slots: list[int] | None
+    deriver: Deriver
+    tree: SearchTree
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a search tree that a checkpoint has kept."""
+        self.tree = search_from(state, self.deriver, self.tree.derivations[0])
+
+
+def _price(outcome: Fit | None) -> float:
+    """Return the decades of an error and a price for each node: of two that fit about as well, the shorter one."""
+    if outcome is None:
+        return np.inf
+    return math.log10(max(outcome.error, 1e-30)) + NODE_PRICE * len(outcome.tree)
+
+
+#: The arrays of a fit.
+_ARRAYS = ("errors", "constants", "standard_errors", "determined", "ranks")
+
+
+def _fit_state(outcome: Fit | None) -> dict[str, Any] | None:
+    if outcome is None:
+        return None
+    arrays = {name: getattr(outcome, name) for name in _ARRAYS}
+    shape = outcome.constants.shape
+    return arrays | {"tree": tree_state(outcome.tree), "shape": shape, "stopped": outcome.stopped}
+
+
+def _fit_from(state: dict[str, Any] | None) -> Fit | None:
+    if state is None:
+        return None
+    errors, constants, uncertain, determined, ranks = (np.array(state[name]) for name in _ARRAYS)
+    shape = tuple(state["shape"])
+    parts = (constants.reshape(shape), uncertain.reshape(shape), determined.reshape(shape).astype(bool), ranks)
+    return Fit(tree_from(state["tree"]), errors, *parts, 0, tuple(state["stopped"]))
