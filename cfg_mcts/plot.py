@@ -31,7 +31,7 @@ def plot_tree(tree: SearchTree, max_nodes: int = 24) -> Figure:
     figure = figure_of(1.0 + 2.6 * width, 1.2 + 0.42 * height)
     axis = figure.subplots()
     means = [tree.mean(node) for node in shown]
-    low, high = min(means), max(max(means), min(means) + 1e-9)
+    low, high = min(means), max(*means, min(means) + 1e-9)
     for node in shown:
         for child in tree.graph.successors(node):
             if child in rows:

@@ -56,9 +56,9 @@ class MctsRegressor:
     max_nodes : int
         Of the search tree; less visited branches are cut off.
     climb, climb_size : int
-        After so many roll-outs a climb begins: search trees of as many roll-outs at one open constant after the other
-        of the best expression, at most so many nodes larger each; where that leads no further, the round's own
-        tree goes on. With 0 there is one tree for the whole round, as published.
+        After so many roll-outs a climb begins: a search tree of as many roll-outs, and of so many nodes more, at each
+        open constant of the best expression, then of the best that came out, and so on; where that leads no further,
+        the round's own tree goes on. With 0 there is one tree for the whole round, as published.
     coefficients : bool
         Whether leaves are C*x and C*f(x) instead of x.
     grammar : Grammar, optional
@@ -114,8 +114,11 @@ class _Round:
         self.best: Fit | None = None
         self.climbed: Fit | None = None
         """The best of the present climb, nodes having a price."""
-        self.entered, self.failed, self.until = np.inf, 0, 0
-        """Price of `climbed` when its search tree began, trees since it last fell, and when this one ends."""
+        self.base: MaskedTree | None = None
+        self.waiting: list[int] = []
+        """The expression that a climb has come to, and those of its slots that have not had their turn."""
+        self.entered, self.until = np.inf, 0
+        """Price of `climbed` when it was last gone on from, and roll-outs at which the present tree's turn ends."""
         self.grammar = regressor.grammar_of(task)
         own = task.candidates[0] if task.candidates and task.candidates[0].slots else None
         self.own = self.now = self._growth(own, None, {})
@@ -134,7 +137,7 @@ class _Round:
         deriver = Deriver(self.grammar, limits, regressor.leaf_share, regressor.stay)
         tree = SearchTree.of(deriver.begin(form, slots))
         tree.rewards = rewards if len(rewards) < MAX_REWARDS else {}
-        return _Growth(form, slots, deriver, tree)
+        return _Growth(slots, deriver, tree)
 
     def go(self) -> list[Candidate]:
         """Search until the target is reached, the budget used up, or every expression met."""
@@ -167,22 +170,26 @@ class _Round:
         )
 
     def _climb(self) -> None:
-        """Go on from the best of the climb at one of its open constants; back to the round's tree if that fails."""
-        price = _price(self.climbed)
-        self.failed = 0 if price < self.entered - 0.01 else self.failed + 1
-        self.entered = price
-        form = fold(self.climbed.trees[0]) if self.climbed is not None else None
-        if form is None or not form.slots or self.failed > len(form.slots) + 1:
-            self._own_turn()
-            return
-        slot = form.slots[int(self.rng.random() * len(form.slots))]
-        self.now = self._growth(form, [slot], self.now.tree.rewards)
+        """Grow the best expression at one of its open constants after the other; then go on from what came out best.
+
+        Where nothing came out better, the round's own tree goes on.
+        """
+        if not self.waiting:
+            price = _price(self.climbed)
+            better = price < self.entered - 0.01
+            self.entered = price
+            base = fold(self.climbed.trees[0]) if self.climbed is not None and better else None
+            if base is None or not base.slots:
+                self._own_turn()
+                return
+            self.base, self.waiting = base, list(base.slots)
+        self.now = self._growth(self.base, [self.waiting.pop(0)], self.now.tree.rewards)
         self.until = self.regressor.climb
 
     def _own_turn(self) -> None:
         """Let the round's own tree grow; what it finds is where the next climb begins."""
         self.own.tree.rewards = self.now.tree.rewards
-        self.now, self.failed, self.climbed, self.entered = self.own, 0, None, np.inf
+        self.now, self.climbed, self.entered, self.waiting = self.own, None, np.inf, []
         self.until = self.own.tree.rollouts + self.regressor.climb
 
     def _over(self) -> bool:
@@ -194,10 +201,12 @@ class _Round:
     def _evaluate(self, trees: list[MaskedTree]) -> Sequence[float | None]:
         """Fit the expressions, remember the best, and return their rewards."""
         rewards: list[float | None] = []
-        for begin in range(0, len(trees), CHUNK):
+        slow = self.regressor.optimizer != "lm" and self.task.budget.seconds_left() is not None
+        size = 1 if slow else CHUNK  # a slow fit may take all the time there is
+        for begin in range(0, len(trees), size):
             if self.best is not None and self.task.budget.used_up() == "seconds":
                 return [*rewards, *[None] * (len(trees) - begin)]
-            for outcome in self.regressor.map(self._fit(), trees[begin : begin + CHUNK]):
+            for outcome in self.regressor.map(self._fit(), trees[begin : begin + size]):
                 self.task.budget.count(outcome.evaluations)
                 self._offer(outcome)
                 rewards.append(self._reward(outcome))
@@ -242,14 +251,15 @@ class _Round:
 
     def _state(self) -> dict[str, Any]:
         data, now = self.data, self.now
-        climb = None if now is self.own else {"form": tree_state(now.form or ()), "slots": now.slots}
+        climb = None if now is self.own else {"base": tree_state(self.base or ()), "slots": now.slots}
         return {
             "random": self.rng.getstate(),
             "data": {"X": data.columns.T, "y": data.y, "weight": data.weight, "offsets": data.offsets},
             "own": search_state(self.own.tree),
             "climb": None if climb is None else climb | {"search": search_state(now.tree)},
             "rewards": list(now.tree.rewards.items()),
-            "numbers": [self.failed, self.entered, self.until],
+            "waiting": self.waiting,
+            "numbers": [self.entered, self.until],
             "best": _fit_state(self.best),
             "climbed": _fit_state(self.climbed),
         }
@@ -259,20 +269,20 @@ class _Round:
         self.rng.setstate((version, tuple(numbers), gauss))
         X, y, weight, offsets = (np.array(state["data"][key]) for key in ("X", "y", "weight", "offsets"))
         self.data = Dataset(as_columns(X, 0), y, weight, offsets)
-        self.failed, self.entered, self.until = state["numbers"]
+        (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
         self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
         self.own.restore(state["own"])
         if state["climb"] is not None:
-            self.now = self._growth(tree_from(state["climb"]["form"]), state["climb"]["slots"], {})
+            self.base = tree_from(state["climb"]["base"])
+            self.now = self._growth(self.base, state["climb"]["slots"], {})
             self.now.restore(state["climb"]["search"])
         self.now.tree.rewards = {int(key): float(reward) for key, reward in state["rewards"]}
 
 
 @dataclass
 class _Growth:
-    """A search tree, and what it grows from: a form and which of its slots are open (None: all), or nothing."""
+    """A search tree, and which slots of the form that it grows from are open; None: all."""
 
-    form: MaskedTree | None
     slots: list[int] | None
     deriver: Deriver
     tree: SearchTree
