@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cfg_mcts.derivation import Deriver, Limits
+from cfg_mcts.derivation import Deriver, Limits, functions_around
 from cfg_mcts.grammar import Grammar
 from cfg_mcts.search import SearchTree, mcts
 from cfg_mcts.store import search_from, search_state
@@ -20,7 +20,7 @@ from deap_vsr.control.contract import Candidate, Task
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
 from deap_vsr.simplify import fold
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, is_open
 
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
@@ -31,8 +31,8 @@ CHUNK = 16
 #: Expressions whose rewards are kept over several search trees.
 MAX_REWARDS = 500_000
 
-#: What a node of an expression costs, in decades of its error, where a climb goes on.
-NODE_PRICE = 0.15
+#: What a node of an expression, and a constant within a function, cost where a climb goes on, in decades of error.
+NODE_PRICE, INNER_PRICE = 0.15, 0.3
 
 
 @dataclass(frozen=True)
@@ -293,10 +293,16 @@ class _Growth:
 
 
 def _price(outcome: Fit | None) -> float:
-    """Return the decades of an error and a price for each node: of two that fit about as well, the shorter one."""
+    """Return the decades of an error and what nodes cost: of two that fit about as well, the simpler one.
+
+    Constants within functions, such as phases, make an expression flexible long before it is right.
+    """
     if outcome is None:
         return np.inf
-    return math.log10(max(outcome.error, 1e-30)) + NODE_PRICE * len(outcome.tree)
+    inner = sum(
+        inside > 0 and is_open(node) for node, inside in zip(outcome.tree, functions_around(outcome.tree), strict=True)
+    )
+    return math.log10(max(outcome.error, 1e-30)) + NODE_PRICE * len(outcome.tree) + INNER_PRICE * inner
 
 
 #: The arrays of a fit.

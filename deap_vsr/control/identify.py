@@ -27,7 +27,7 @@ def identified(
     every later round would grow in the wrong places. The given outcome is returned where the rewritten one does
     not fit or is determined no better.
     """
-    tree = expand(outcome.tree, function_set)
+    tree = expand(outcome.tree if noise > 0 else _with_whole_numbers(outcome), function_set)
     spent = 0
     if tree is None:
         return outcome, spent
@@ -46,6 +46,19 @@ def identified(
         tree = shorter
     better = rewritten.determined.all() or not outcome.determined.all()
     return (rewritten if better else outcome), spent
+
+
+def _with_whole_numbers(outcome: Fit) -> MaskedTree:
+    """Return the tree with every constant that is the same whole number in all trials at that number.
+
+    The phase of cos(C + 0.999999999*x) cannot come out of it, that of cos(C + x) can.
+    """
+    nodes = list(outcome.tree)
+    for position, values in zip(outcome.tree.open_constants, outcome.constants.T, strict=True):
+        whole = float(np.round(values[0]))
+        if whole != 0 and (np.abs(values - whole) <= 1e-9 * abs(whole)).all():
+            nodes[position] = Constant(whole, fitted=False, ret=nodes[position].ret)
+    return MaskedTree(nodes)
 
 
 def _without_idle_function(outcome: Fit, data: Dataset, function_set: tuple[str, ...]) -> tuple[MaskedTree | None, int]:
