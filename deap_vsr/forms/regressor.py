@@ -15,6 +15,7 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
 from deap_vsr.forms.ratios import ratios
+from deap_vsr.forms.roots import roots
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target, starts_of
 from deap_vsr.tree import MaskedTree, variable
@@ -23,7 +24,7 @@ Found = tuple[list[Form], int]
 
 
 def cheap_stages(table: Table) -> Iterator[Found]:
-    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios."""
+    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios, roots."""
     plain = Target.plain(table)
     yield sparse_sums(plain, (150, 120, 45))
     once = list(peeled(plain))
@@ -36,11 +37,14 @@ def cheap_stages(table: Table) -> Iterator[Found]:
         yield sparse_sums(target, (0, 45, 24))
     yield sparse_sums(plain, (0, 0, 0, 28))
     yield ratios(plain, counts=(0, 26, 22, 18))
+    yield roots(plain)
     for target in twice:
         for inner in peeled(target):
             yield sparse_sums(inner, (12, 9))
     for target in once:
         yield ratios(target, counts=(0, 26, 22, 18))
+    for target in once:
+        yield roots(target, (0, 38, 32))
     for target in behind:
         yield sparse_sums(target, (0, 0, 20))
     yield sparse_sums(plain, (0, 0, 0, 0, 20))
