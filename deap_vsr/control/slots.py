@@ -15,7 +15,7 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
-from deap_vsr.control.freezing import FreezeRule, freeze
+from deap_vsr.control.freezing import FreezeRule, fits, freeze, rounding_errors
 from deap_vsr.control.oracle import Oracle, Scaled
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
@@ -339,7 +339,8 @@ class _Slotwise:
         data = Dataset.of([Trial(X[k, j], y[k, j], weights=relative_weights(y[k, j])) for k, j in places])
         outcome = fit(tree, data, n_starts=2 if plan is self.settings.plans[0] else 4)
         self.budget.count(outcome.evaluations)
-        good = (outcome.errors <= EXACT.error) & outcome.determined.all(axis=1)
+        exact = outcome.errors <= np.maximum(EXACT.error, rounding_errors(data))
+        good = exact & outcome.determined.all(axis=1)
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, outcome.standard_errors, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
@@ -396,7 +397,7 @@ class _Slotwise:
         data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
         outcome = fit(tree, data, starts=grown.starts, n_starts=2)
         self.budget.count(outcome.evaluations)
-        holds = bool((outcome.errors <= EXACT.error).all())
+        holds = fits(outcome, data, EXACT)
         self.last_error = float(outcome.errors.max())
         frozen = tree
         if holds:
