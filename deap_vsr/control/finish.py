@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import fold, without_neutral
+from deap_vsr.tidy import with_differences, with_squares
 from deap_vsr.tree import Constant, MaskedTree
 
 #: When a formula is exact, on fresh data.
@@ -25,7 +27,7 @@ ROOM = 20.0
 
 
 def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator) -> MaskedTree | None:
-    """Return the formula with its constants refitted together and numbers shortened; None if it does not fit."""
+    """Return the formula with its constants refitted together and shortly written; None if it does not fit."""
     reopened = MaskedTree(
         Constant(node.value, True, True, node.ret)
         if isinstance(node, Constant) and (node.fitted or abs(node.value) != 1.0)
@@ -49,7 +51,7 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     if found is None:
         kept = _literals(tree)
         found = kept if fits(fit(kept, data), data, EXACT) else None
-    return found
+    return None if found is None else _written(found, data, oracle.function_set)
 
 
 def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree | None:
@@ -67,6 +69,12 @@ def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree
     if again.determined.all() and np.isfinite(again.errors[0]):
         candidates.insert(0, shortened(again, data, budget))
     return next((tree for tree in candidates if fits(fit(tree, data), data, EXACT)), None)
+
+
+def _written(tree: MaskedTree, data: Dataset, function_set: Sequence[str]) -> MaskedTree:
+    """Return the formula with differences and squares as one would write them, if that fits as well."""
+    tidy = with_differences(with_squares(tree, function_set), function_set)
+    return tidy if fits(fit(tidy, data), data, EXACT) else tree
 
 
 def relative_weights(y: Array) -> Array | None:

@@ -24,7 +24,7 @@ from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.short import restored
 from deap_vsr.operators import Array, Flags
-from deap_vsr.simplify import without_neutral
+from deap_vsr.tidy import with_differences
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 
 #: More terms are not looked for.
@@ -193,7 +193,11 @@ class _Noisy:
         if not chosen:
             chosen, A = [0], np.ones((1, len(y)))
         fitted, errors = _solve(A[chosen], y, self.noise)
-        self.coefficients = restored(A[chosen], y, self.noise, fitted, errors)
+        # A positive term first: the others, which become differences, then stay in order, as their errors are.
+        order = np.argsort(np.arange(len(fitted)) != np.argmax(fitted > 0), kind="stable")
+        A, fitted, errors = A[chosen][order], fitted[order], errors[order]
+        self.terms = [self.terms[i] for i in order]
+        self.coefficients = restored(A, y, self.noise, fitted, errors)
         self.exact = (np.abs(self.coefficients) == 1.0) & np.array([bool(term) for term in self.terms])
         return errors
 
@@ -247,7 +251,8 @@ class _Noisy:
         nodes: tuple[Node, ...] = parts[0]
         for part in parts[1:]:
             nodes = (node_from_name("add"), *nodes, *part)
-        return MaskedTree(nodes) if slots else without_neutral(MaskedTree(nodes))
+        tree = MaskedTree(nodes)
+        return tree if slots else with_differences(tree, self.oracle.function_set)
 
 
 def _error(A: Array, y: Array, coefficients: Array) -> float:

@@ -324,3 +324,21 @@ def test_a_law_beside_a_large_offset_is_accepted_and_one_that_is_off_by_more_is_
     law, other = MaskedTree.from_infix("1000000000 + x1*x2"), MaskedTree.from_infix("1000000000 + 1.0001*x1*x2")
     assert accepted(law, asked, Budget(asked), np.random.default_rng(0))
     assert not accepted(other, asked, Budget(asked), np.random.default_rng(0))
+
+
+# --- writing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "law", "expected"),
+    [
+        (starting("C*x2 + C*x1", -1.0, 1.0), lambda x: x[0] - x[1], "x1 - x2"),
+        (
+            starting("C*x1*x1 + C*x1*x2 + C*x2*x2", 1.0, -2.0, 1.0),
+            lambda x: (x[0] - x[1]) ** 2,
+            "(x1 - x2)*(x1 - x2)",
+        ),
+    ],
+)
+def test_a_formula_is_written_with_differences_and_squares(tree, law, expected):
+    assert finish(tree, oracle(law)).to_infix() == expected
