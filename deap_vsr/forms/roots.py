@@ -87,13 +87,14 @@ class _Relation:
     def forms(self, target: Target) -> tuple[list[Form], int]:
         """Return the roots, with the sums that fit below the square root, and how many of these were tried."""
         A, B = (self.part(2, -1.0), self.part(1, 0.5)) if self.lead == 2 else (self.part(2, 2.0), self.part(1, -1.0))
-        rest = A.values * target.z - B.values
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = A.values * target.z - B.values
         sign = float(np.sign(rest[0, 0]))
         if not (sign * rest > 0).all():
             return [], 0
-        tolerance = 2.0 * SLACK * np.abs(A.values * rest) * target.tolerance
-        below = replace(target, z=rest**2, tolerance=tolerance)
-        if not (tolerance > 0).all():
+        with np.errstate(over="ignore"):
+            below = replace(target, z=rest**2, tolerance=2.0 * SLACK * np.abs(A.values * rest) * target.tolerance)
+        if not (np.isfinite(below.z) & (below.tolerance > 0)).all():
             return [], 0
         dictionary = Dictionary.of_atoms(target, max(BELOW_ROOT))
         subsets, tried = fitting_subsets(below, dictionary, BELOW_ROOT)
@@ -122,17 +123,23 @@ def _relations(target: Target, lead: int, counts: Sequence[int]) -> tuple[list[_
     columns += [(lead, i) for i in range(1, min(OTHER + 1, len(plain.nodes)))]
     columns += [(0, i) for i in range(len(plain.nodes))]
     squares = _new_squares(plain.values, FORCED)  # of terms of B: they are in c, and are not written
-    size = np.abs(target.z)
-    slope = lead * np.maximum(size, 0.1 * size.max(axis=1, keepdims=True)) ** (lead - 1)
-    relation = replace(target, z=target.z**lead, tolerance=target.tolerance * slope)
+    scale = np.abs(target.z).max(axis=1, keepdims=True)  # squares of z in its own units do not overflow
+    z = target.z / scale
+    slope = lead * np.maximum(np.abs(z), 0.1) ** (lead - 1)
+    relation = replace(target, z=z**lead, tolerance=target.tolerance / scale * slope)
     both = Dictionary(
-        np.array([*(plain.values[i] * target.z**power for power, i in columns), *squares]),
+        np.array([*(plain.values[i] * z**power for power, i in columns), *squares]),
         [*(plain.nodes[i] for _, i in columns), *(None for _ in squares)],
         [*(plain.costs[i] + power for power, i in columns), *(max(plain.costs) for _ in squares)],
     )
     columns += [(0, 0) for _ in squares]
     subsets, tried = fitting_subsets(relation, both, counts, first_below=n_forced)
-    found = [_Relation(lead, plain, [columns[i] for i in subset], rows) for subset, rows in subsets]
+    found = []
+    for subset, rows in subsets:
+        terms = [columns[i] for i in subset]
+        # z^lead = C g z^power in units of z; what has no power of z is not needed any more.
+        units = np.concatenate([scale ** (lead - power) if power else scale for power, _ in terms], axis=1)
+        found.append(_Relation(lead, plain, terms, rows * units))
     return found, tried
 
 

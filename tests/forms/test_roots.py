@@ -76,11 +76,20 @@ def test_no_stage_before_finds_a_quadratic_below_a_root_in_a_sum():
     assert not any(fit_error(form, plain.table) < EXACT for form in forms)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e12])
+@pytest.mark.parametrize("scale", [1e-40, 1e-9, 1e12, 1e40])
 def test_the_scale_of_y_does_not_matter(scale):
     law, rows, expected = LAWS["a line and a root"]
     found, _ = roots(Target.plain(make_table(lambda x, *row: scale * law(x, *row), rows)))
     assert expected in {skeleton(form) for form in found}
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_squares_that_are_no_numbers_any_more_are_left_alone(scale):  # warnings are errors
+    law, rows, _ = LAWS["a line and a root"]
+    for form in roots(Target.plain(make_table(lambda x, *row: scale * law(x, *row), rows)))[0]:
+        assert np.isfinite(form.starts).all()
+    decades = make_table(lambda x, a: np.exp(a * x), [(250.0,), (100.0,), (-250.0,)])
+    assert roots(Target.plain(decades))[0] == []
 
 
 def test_a_root_is_found_behind_a_function():
