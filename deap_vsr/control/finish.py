@@ -48,9 +48,11 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         found = found or _without_rounding(which, data, budget)
     if found is None and outcome.determined.all() and fits(outcome, data, EXACT):
         found = shortened(outcome, data, budget)
-    if found is None:
-        kept = _literals(tree)
-        found = kept if fits(fit(kept, data), data, EXACT) else None
+    if found is None:  # what the data do not determine stays as it is, but for the last digits
+        kept = fit(_literals(tree), data)
+        unknown = np.full(standing.constants.shape, np.inf)
+        if fits(kept, data, EXACT):
+            found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, budget)
     return None if found is None else _written(found, data, oracle.function_set)
 
 

@@ -342,3 +342,9 @@ def test_a_law_beside_a_large_offset_is_accepted_and_one_that_is_off_by_more_is_
 )
 def test_a_formula_is_written_with_differences_and_squares(tree, law, expected):
     assert finish(tree, oracle(law)).to_infix() == expected
+
+
+def test_constants_that_are_not_determined_lose_the_last_digits_of_rounding():
+    tree = starting("(C*x1)*(C*x2) + C", 0.35999999999999077, 2.0000000000000333, 0.5)
+    text = finish(tree, oracle(lambda x: 0.72 * x[0] * x[1] + 0.5)).to_infix()
+    assert text == "0.36*x1*(2*x2) + 0.5"
