@@ -20,7 +20,7 @@ Nodes = list[Node]
 
 
 def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
-    """Return the tree with differences in place of sums with negative numbers in front, and no -1 beside a number.
+    """Return the tree with differences in place of sums with negative numbers in front, and one sign at most in a term.
 
     Of a sum of a negative and a positive term the positive one comes first; else the order stays.
     """
@@ -31,6 +31,8 @@ def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
         whole = [node, *chain.from_iterable(operands)]
         if node.name == "mul":
             whole = _without_second_sign(node, operands)
+        elif node.name == "div" and _is_negative(operands[1]) and _number(operands[0]) is not None:
+            whole = [node, *_negated(operands[0]), *_negated(operands[1])]
         elif node.name == "add" and "sub" in allowed:
             for first, second in (operands, operands[::-1]):
                 if _is_negative(second):
