@@ -132,16 +132,17 @@ def without_neutral(tree: MaskedTree) -> MaskedTree:
     for node in reversed(tree):
         operands = [stack.pop() for _ in range(node.arity)]
         neutral = {"mul": 1.0, "div": 1.0, "add": 0.0, "sub": 0.0}.get(node.name) if node.arity == 2 else None
-        if neutral is not None and _is_literal(operands[1], neutral):
+        if neutral is not None and is_literal(operands[1], neutral):
             stack.append(operands[0])
-        elif node.name in ("mul", "add") and neutral is not None and _is_literal(operands[0], neutral):
+        elif node.name in ("mul", "add") and neutral is not None and is_literal(operands[0], neutral):
             stack.append(operands[1])
         else:
             stack.append([node, *chain.from_iterable(operands)])
     return type(tree)(stack[0])
 
 
-def _is_literal(nodes: Sequence[Node], value: float) -> bool:
+def is_literal(nodes: Sequence[Node], value: float) -> bool:
+    """Whether nodes are one literal of this value."""
     return len(nodes) == 1 and isinstance(nodes[0], Constant) and not nodes[0].fitted and nodes[0].value == value
 
 

@@ -123,8 +123,8 @@ class Task:
     target : float
         Normalised error at which the task is solved.
     rng : numpy Generator
-    effort : "cheap" or "all"
-        Whether only cheap stages are wanted.
+    effort : "cheap", "most" or "all"
+        Whether only cheap stages are wanted, or all but what is tried last.
     tell : callable
         ``tell(error, tree, state)``, to be called now and then: the best error and tree so far, and a function that
         returns JSON values from which `regress` can go on. A regressor that never calls it is not seen to progress,

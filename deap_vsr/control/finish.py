@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,20 +10,24 @@ import numpy as np
 from deap_vsr.control.contract import Budget
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import draw_inputs, sample_trials
-from deap_vsr.control.identify import without_idle_terms
+from deap_vsr.control.freezing import FreezeRule, fits
+from deap_vsr.control.identify import hidden_by_rounding, without_idle_terms
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import fold, without_neutral
+from deap_vsr.tidy import with_differences, with_squares
 from deap_vsr.tree import Constant, MaskedTree
 
-#: Largest NMSE of an exact formula on fresh data.
-EXACT = 1e-18
+#: When a formula is exact, on fresh data.
+EXACT = FreezeRule(error=1e-18)
+#: A short number is within so many standard errors.
+ROOM = 20.0
 
 
 def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator) -> MaskedTree | None:
-    """Return the formula with its constants refitted together and numbers shortened; None if it does not fit."""
+    """Return the formula with its constants refitted together and shortly written; None if it does not fit."""
     reopened = MaskedTree(
         Constant(node.value, True, True, node.ret)
         if isinstance(node, Constant) and (node.fitted or abs(node.value) != 1.0)
@@ -38,20 +43,40 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     outcome = fit(reopened, data, n_starts=0)
     budget.count(outcome.evaluations)
     standing = replace(outcome, constants=np.array([reopened.constants]).reshape(1, -1))
+    found: MaskedTree | None = None
     for which in (outcome, standing):  # terms that are rounding once all are fitted together, or as they stand
-        shorter = without_idle_terms(which, data)
-        if shorter is not None:
-            literal = _literals(shorter[0].with_constants(shorter[1][0]))
-            again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
-            budget.count(again.evaluations + 1)
-            if again.errors[0] <= EXACT or fit(literal, data).errors[0] <= EXACT:
-                tree, outcome = literal, again
-                break
-    if not outcome.determined.all() or outcome.errors[0] > EXACT:
-        kept = _literals(tree)
-        outcome = fit(kept, data)
-        return kept if outcome.errors[0] <= EXACT else None
-    return shortened(outcome, data, budget)
+        found = found or _without_rounding(which, data, budget)
+    if found is None and outcome.determined.all() and fits(outcome, data, EXACT):
+        found = shortened(outcome, data, budget)
+    if found is None:  # what the data do not determine stays as it is, but for the last digits
+        kept = fit(_literals(tree), data)
+        unknown = np.full(standing.constants.shape, np.inf)
+        if fits(kept, data, EXACT):
+            found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, budget)
+    return None if found is None else _written(found, data, oracle.function_set)
+
+
+def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree | None:
+    """Return the formula without terms that are rounding, if it fits, with short numbers or as it is; else None.
+
+    Beside y of 1e9 no fitted constant may be exact enough, and a short one is.
+    """
+    shorter = without_idle_terms(outcome, data)
+    if shorter is None:
+        return None
+    literal = _literals(shorter[0].with_constants(shorter[1][0]))
+    again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+    budget.count(again.evaluations + 1)
+    candidates = [literal]
+    if again.determined.all() and np.isfinite(again.errors[0]):
+        candidates.insert(0, shortened(again, data, budget))
+    return next((tree for tree in candidates if fits(fit(tree, data), data, EXACT)), None)
+
+
+def _written(tree: MaskedTree, data: Dataset, function_set: Sequence[str]) -> MaskedTree:
+    """Return the formula with differences and squares as one would write them, if that fits as well."""
+    tidy = with_differences(with_squares(tree, function_set), function_set)
+    return tidy if fits(fit(tidy, data), data, EXACT) else tree
 
 
 def relative_weights(y: Array) -> Array | None:
@@ -75,9 +100,11 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
     All numbers are shortened at once; where that does not fit, one after the other, each that does staying short.
     """
     full = outcome.constants[0]
-    short = np.array([short_number(v, e) for v, e in zip(full, outcome.standard_errors[0], strict=True)])
+    # Where y is rounded to the same numbers, residuals of nothing do not mean that a constant is known so well.
+    errors = np.maximum(outcome.standard_errors[0], hidden_by_rounding(outcome, data) / ROOM)
+    short = np.array([short_number(v, e) for v, e in zip(full, errors, strict=True)])
     tree = outcome.tree
-    allowed = max(EXACT * 1e-6, 4.0 * float(outcome.errors[0]))
+    allowed = max(EXACT.error * 1e-6, 4.0 * float(outcome.errors[0]))
 
     def error(values: Array) -> float:
         budget.count(1)
@@ -96,7 +123,7 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
 
 def short_number(value: float, error: float) -> float:
     """Return the number of fewest digits within the uncertainty of `value`; itself if that takes more than 10."""
-    room = max(20.0 * error, 1e-11 * abs(value)) if np.isfinite(error) else 1e-11 * abs(value)
+    room = max(ROOM * error, 1e-11 * abs(value)) if np.isfinite(error) else 1e-11 * abs(value)
     for digits in range(1, 11):
         candidate = float(f"{value:.{digits - 1}e}")
         if abs(candidate - value) <= room:
@@ -114,7 +141,8 @@ def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         (inside,) = sample_trials(oracle, everything, 1, n_points, rng)
     except NoValuesError:
         return False
-    if fit(tree, [inside]).errors[0] > EXACT:
+    data = Dataset.of([inside])
+    if not fits(fit(tree, data), data, EXACT):
         return False
     wider = [_wider(v, limits) for v, limits in zip(oracle.variables, oracle.limits, strict=True)]
     budget.count(2)

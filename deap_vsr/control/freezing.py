@@ -17,6 +17,9 @@ from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, with_flag
 
+#: How far y, and what a formula gives for it, may be off by rounding, relative to y.
+ROUNDING = 8.0 * float(np.finfo(float).eps)
+
 
 @dataclass(frozen=True)
 class FreezeRule:
@@ -51,7 +54,9 @@ def fits(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> b
         freedom = np.maximum(sizes - outcome.ranks, 1)
         level = rule.significance / len(sizes)
         return bool((residuals / noise**2 <= chdtri(freedom, level)).all())
-    return bool((residuals / sizes <= rule.error).all() if rule.raw else (outcome.errors <= rule.error).all())
+    if rule.raw:
+        return bool((residuals / sizes <= rule.error).all())
+    return bool((outcome.errors <= np.maximum(rule.error, rounding_errors(data))).all())
 
 
 def squares(data: Dataset) -> Array:
@@ -60,6 +65,12 @@ def squares(data: Dataset) -> Array:
 
     parts = [slice(a, b) for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
     return np.array([spread(data.y[part], data.weight[part]) ** 2 for part in parts])
+
+
+def rounding_errors(data: Dataset) -> Array:
+    """Return the errors, per trial, that are due to the rounding of y: with y near 1e9 a spread of 1 has few digits."""
+    off = (ROUNDING * np.abs(data.y) * data.weight) ** 2
+    return np.asarray(np.add.reduceat(np.append(off, 0.0), data.offsets[:-1]) / squares(data))
 
 
 def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> Flags:

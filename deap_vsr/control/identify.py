@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from deap_vsr.control.freezing import FreezeRule, fits
+from deap_vsr.control.freezing import ROUNDING, FreezeRule, fits
 from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
 from deap_vsr.engine.program import encoder
+from deap_vsr.engine.trials import spread
 from deap_vsr.expand import expand
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, is_open
@@ -85,14 +86,34 @@ def _without_idle_function(outcome: Fit, data: Dataset, function_set: tuple[str,
 
 
 def term_sizes(outcome: Fit, data: Dataset) -> Array:
-    """Return how much each constant matters: |c df/dc| in units of the spread of y, the largest of all trials."""
+    """Return how much each constant matters: |c df/dc| in units of the spread of y, the largest of all trials.
+
+    What is within the rounding of y, at all points, is nothing.
+    """
     batch = encoder(None).encode([outcome.tree])
     sizes = np.zeros(outcome.constants.shape[1])
     for k in range(data.n_trials):
-        _, J = residual_model(outcome.tree, batch, data.trial(k), None)(outcome.constants[k])
-        n_points = max(J.shape[1], 1)
-        sizes = np.maximum(sizes, np.abs(outcome.constants[k]) * np.max(np.abs(J), axis=1, initial=0.0) * n_points**0.5)
+        part = data.trial(k)
+        _, J = residual_model(outcome.tree, batch, part, None)(outcome.constants[k])
+        moved = np.abs(outcome.constants[k])[:, None] * np.abs(J)
+        moved[moved <= _rounding(part)] = 0.0
+        sizes = np.maximum(sizes, np.max(moved, axis=1, initial=0.0) * max(J.shape[1], 1) ** 0.5)
     return sizes
+
+
+def _rounding(data: Dataset) -> Array:
+    """Return how far y may be off by rounding, in the units of residuals: (n_points,)."""
+    return np.asarray(ROUNDING * np.abs(data.y) * data.weight / spread(data.y, data.weight))
+
+
+def hidden_by_rounding(outcome: Fit, data: Dataset) -> Array:
+    """Return how far each constant of the first trial may move until y moves by more than rounding: (L,)."""
+    part = data.trial(0)
+    model = residual_model(outcome.tree, encoder(None).encode([outcome.tree]), part, None)
+    _, J = model(outcome.constants[0])
+    with np.errstate(all="ignore"):
+        room = np.min(_rounding(part) / np.abs(J), axis=1, initial=np.inf)
+    return np.where(np.isfinite(room), room, 0.0)
 
 
 def _without(tree: MaskedTree, drop: Flags) -> MaskedTree:

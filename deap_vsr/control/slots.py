@@ -15,7 +15,7 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
-from deap_vsr.control.freezing import FreezeRule, freeze
+from deap_vsr.control.freezing import FreezeRule, fits, freeze, rounding_errors
 from deap_vsr.control.oracle import Oracle, Scaled
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.ties import factor_ties
@@ -27,6 +27,10 @@ from deap_vsr.tree import Constant, MaskedTree, is_open
 
 #: Fewer values of a variable are no table.
 MIN_VALUES = 5
+
+#: How hard a search tries, one pass after the other, and what share of what is left each may spend. The last pass is
+#: for what nothing else has solved, and leaves as much to joint expansion.
+PASSES = (("cheap", 1.0), ("most", 1.0), ("all", 0.5))
 
 #: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
@@ -188,6 +192,8 @@ class _Slotwise:
         self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
         self.settings, self.progress = settings, progress
         self.variables = oracle.variables
+        self.share = budget
+        """What this pass may spend."""
         self.scaled: Scaled | None = None
         self.rounds: list[Round] = []
         self.answer: MaskedTree | None = None
@@ -208,19 +214,20 @@ class _Slotwise:
         start = MaskedTree([Constant(1.0)])
         chosen = [column for column in order if column in relevant] if order is not None else relevant
         reorder = order is None and not self.settings.thrifty
-        for effort in ("cheap", "all"):
+        for effort, share in PASSES:
+            self.share = self.budget if share == 1.0 else self.budget.part(share)
             for tree in self._grow(start, (), tuple(chosen), effort, reorder):
                 self.answer = tree
                 return "found"
             limit = self._limit()
             if limit is not None:
-                return limit
+                return limit if self.out_of_queries or self.budget.used_up() else "exhausted"
         return "exhausted"
 
     def _limit(self) -> str | None:
         if self.out_of_queries:
             return "queries"
-        return "exhausted" if self.nodes >= self.settings.max_nodes else self.budget.used_up()
+        return "exhausted" if self.nodes >= self.settings.max_nodes else self.share.used_up()
 
     def _queries_left(self) -> float:
         limit = self.budget.limits["queries"]
@@ -279,7 +286,7 @@ class _Slotwise:
 
     def solutions(self, tree: MaskedTree, freed: tuple[int, ...], column: int, effort: str) -> Solutions | None:
         """Return forms for each slot that moves with `column`; None if one has none."""
-        for plan in self.settings.plans if effort == "all" else self.settings.plans[:1]:
+        for plan in self.settings.plans if effort != "cheap" else self.settings.plans[:1]:
             tables = self._measure(tree, freed, column, plan)
             if tables is None:
                 continue
@@ -296,7 +303,7 @@ class _Slotwise:
         return None
 
     def _solve(self, trials: list[Trial], column: int, effort: str) -> list[Candidate]:
-        share, operators = self.budget.part(0.5), self.oracle.function_set
+        share, operators = self.share.part(0.5), self.oracle.function_set
         task = Task(
             [], lambda rng: trials, operators, (column,), len(self.variables), share, 1e-18, self.rng, effort
         )  # fmt: skip
@@ -332,7 +339,8 @@ class _Slotwise:
         data = Dataset.of([Trial(X[k, j], y[k, j], weights=relative_weights(y[k, j])) for k, j in places])
         outcome = fit(tree, data, n_starts=2 if plan is self.settings.plans[0] else 4)
         self.budget.count(outcome.evaluations)
-        good = (outcome.errors <= EXACT.error) & outcome.determined.all(axis=1)
+        exact = outcome.errors <= np.maximum(EXACT.error, rounding_errors(data))
+        good = exact & outcome.determined.all(axis=1)
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, outcome.standard_errors, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
@@ -389,7 +397,7 @@ class _Slotwise:
         data = Dataset.of([replace(trial, weights=relative_weights(trial.y)) for trial in trials])
         outcome = fit(tree, data, starts=grown.starts, n_starts=2)
         self.budget.count(outcome.evaluations)
-        holds = bool((outcome.errors <= EXACT.error).all())
+        holds = fits(outcome, data, EXACT)
         self.last_error = float(outcome.errors.max())
         frozen = tree
         if holds:

@@ -22,9 +22,9 @@ from deap_vsr.operators import Array, Indices
 from deap_vsr.tree import Constant, Node, node_from_name
 
 #: Functions from which a factor comes out: u(theta g) is v(theta) u(g), or for the logarithm v(theta) + u(g).
-_FACTOR_COMES_OUT = {"inv", "sqrt", "log", "abs", "n2", "n3", "n4", "n5", "n6", "n8"}
+FACTOR_COMES_OUT = {"inv", "sqrt", "log", "abs", "n2", "n3", "n4", "n5", "n6", "n8"}
 #: Functions from which a shift comes out: exp, and whole powers, which are sums.
-_SHIFT_COMES_OUT = {"exp", "n2"}
+SHIFT_COMES_OUT = {"exp", "n2"}
 #: Sums of one and two terms are looked for among so many columns; of three terms as well.
 PAIRS, TRIPLES = (36, 24), (36, 24, 15)
 #: Dips of a scan that are followed: at most so many, below this share of the median; how often, in how many steps.
@@ -80,13 +80,15 @@ def _families(target: Target, inner: Nodes, g: Array) -> Iterator[Family]:
     table = target.table
     unary = functions(table.function_set)
     reach, low = float(np.max(np.abs(g[0]))), float(np.min(g))
-    by_factor = [u for u in unary if u.name not in _FACTOR_COMES_OUT]
+    by_factor = [u for u in unary if u.name not in FACTOR_COMES_OUT]
     if by_factor:
         turns = 60.0 * min(reach / max(float(np.ptp(g[0])), 1e-300), 6.0)  # a narrow window sees higher frequencies
         grid = np.concatenate([np.geomspace(0.02, 1.0, 24, endpoint=False), np.arange(1.0, turns, 0.4)]) / reach
+        if not table.allowed & {"inv", "div"} and not all(map(_symmetric, by_factor)):
+            grid = np.concatenate([-grid[::-1], grid])  # exp(-x) is no inverse there
         yield _family(target, grid, by_factor, _Times(inner), lambda theta, k: theta[:, None] * g[k])
     both = {"sin", "cos"} <= table.allowed
-    by_shift = [u for u in unary if u.name not in _SHIFT_COMES_OUT and not (both and u.name in ("sin", "cos"))]
+    by_shift = [u for u in unary if u.name not in SHIFT_COMES_OUT and not (both and u.name in ("sin", "cos"))]
     if by_shift:
         steps = np.geomspace(0.003, 30.0, 40) * reach
         grid = np.concatenate([-steps[::-1], steps, np.linspace(0.15, 6.2, 30)])
@@ -94,6 +96,14 @@ def _families(target: Target, inner: Nodes, g: Array) -> Iterator[Family]:
     if "pow" in table.allowed and low > 0:
         grid = np.concatenate([-np.arange(0.1, 6.0, 0.1)[::-1], np.arange(0.1, 6.0, 0.1)])
         yield _family(target, grid, [], _Power(inner), lambda theta, k: g[k] ** theta[:, None])
+
+
+def _symmetric(function: Function) -> bool:
+    """Whether a function of -x is that of x, or its negative."""
+    x: Array = np.array([0.31, 0.67, 1.73])
+    with np.errstate(all="ignore"):
+        there, back = (np.abs(operators.get(function.name).function(sign * x)) for sign in (1.0, -1.0))
+    return bool(np.allclose(there, back, equal_nan=True))
 
 
 def _family(

@@ -22,7 +22,9 @@ from deap_vsr.control.vertical import Outcome, Progress, Round
 from deap_vsr.engine.program import evaluate
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.forms.atoms import atoms_of
-from deap_vsr.operators import Array
+from deap_vsr.forms.short import restored
+from deap_vsr.operators import Array, Flags
+from deap_vsr.tidy import with_differences
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 
 #: More terms are not looked for.
@@ -63,6 +65,7 @@ def search_noisy(
             free it; data at K settings of what is held
             terms <- the best sum of terms and of terms times atoms of it, by the information criterion
         all data there are: add what is still missing, drop what is not significant
+        restore numbers of few digits, where the data do not object
     """
     run = _Noisy(oracle, budget, rng, noise, settings or NoisySettings())
     stopped_by = "found"
@@ -81,7 +84,7 @@ def search_noisy(
             if limit is not None and place + 1 < len(columns):
                 stopped_by = limit
                 break
-        errors = run.last(columns)
+        errors = run.last(columns)[~run.exact]
         if stopped_by == "found" and not run.holds():
             stopped_by = budget.used_up() or "exhausted"
     except KeyboardInterrupt:
@@ -102,6 +105,8 @@ class _Noisy:
         self.oracle, self.budget, self.rng, self.noise = oracle, budget, rng, noise
         self.terms: list[Term] = [()]
         self.coefficients: Array = np.zeros(1)
+        self.exact: Flags = np.zeros(1, bool)
+        """Which coefficients are 1 or -1 in the end: before a product they are no constants, but at most a sign."""
         self.rounds: list[Round] = []
         self.error = np.inf
         self.X: list[Array] = []
@@ -144,7 +149,7 @@ class _Noisy:
         self.budget.count(len(candidates) * len(trials))
         self.terms = [candidates[i] for i in chosen] or [()]
         fitted = [_solve(A[chosen], y)[0] if chosen else np.array([y.mean()]) for A, y in blocks]
-        self.coefficients = fitted[-1]
+        self.coefficients, self.exact = fitted[-1], np.zeros(len(self.terms), bool)
         left = [_error(A[chosen], y, c) for (A, y), c in zip(blocks, fitted, strict=True)]
         spent = self.budget.spent
         held = tuple(column for column in range(n_vars) if column not in freed)
@@ -185,7 +190,15 @@ class _Noisy:
         chosen = self._best([(A, y)], candidates, len(self.terms))
         self.budget.count(len(candidates))
         self.terms = [candidates[i] for i in chosen] or [()]
-        self.coefficients, errors = _solve(A[chosen], y, self.noise) if chosen else (np.array([y.mean()]), np.zeros(1))
+        if not chosen:
+            chosen, A = [0], np.ones((1, len(y)))
+        fitted, errors = _solve(A[chosen], y, self.noise)
+        # A positive term first: the others, which become differences, then stay in order, as their errors are.
+        order = np.argsort(np.arange(len(fitted)) != np.argmax(fitted > 0), kind="stable")
+        A, fitted, errors = A[chosen][order], fitted[order], errors[order]
+        self.terms = [self.terms[i] for i in order]
+        self.coefficients = restored(A, y, self.noise, fitted, errors)
+        self.exact = (np.abs(self.coefficients) == 1.0) & np.array([bool(term) for term in self.terms])
         return errors
 
     def holds(self) -> bool:
@@ -238,7 +251,8 @@ class _Noisy:
         nodes: tuple[Node, ...] = parts[0]
         for part in parts[1:]:
             nodes = (node_from_name("add"), *nodes, *part)
-        return MaskedTree(nodes)
+        tree = MaskedTree(nodes)
+        return tree if slots else with_differences(tree, self.oracle.function_set)
 
 
 def _error(A: Array, y: Array, coefficients: Array) -> float:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from deap_vsr.control.contract import Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial
-from deap_vsr.control.freezing import squares
 from deap_vsr.control.identify import without_idle_terms
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
 from deap_vsr.forms.ratios import ratios
+from deap_vsr.forms.roots import roots
+from deap_vsr.forms.skeletons import EFFORTS, QUICK, small_skeletons
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target, starts_of
 from deap_vsr.tree import MaskedTree, variable
@@ -23,7 +24,7 @@ Found = tuple[list[Form], int]
 
 
 def cheap_stages(table: Table) -> Iterator[Found]:
-    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios."""
+    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios, roots."""
     plain = Target.plain(table)
     yield sparse_sums(plain, (150, 120, 45))
     once = list(peeled(plain))
@@ -36,11 +37,14 @@ def cheap_stages(table: Table) -> Iterator[Found]:
         yield sparse_sums(target, (0, 45, 24))
     yield sparse_sums(plain, (0, 0, 0, 28))
     yield ratios(plain, counts=(0, 26, 22, 18))
+    yield roots(plain)
     for target in twice:
         for inner in peeled(target):
             yield sparse_sums(inner, (12, 9))
     for target in once:
         yield ratios(target, counts=(0, 26, 22, 18))
+    for target in once:
+        yield roots(target, (0, 38, 32))
     for target in behind:
         yield sparse_sums(target, (0, 0, 20))
     yield sparse_sums(plain, (0, 0, 0, 0, 20))
@@ -87,10 +91,13 @@ class FormsRegressor:
 
     def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
         table = Table.of(trials, column, task.function_set, self.noisy)
-        data = _dataset(trials, table, column)
+        data = table.dataset()
         found = self._first(table, data, task, cheap_stages(table))
-        if not found and task.effort == "all" and task.budget.used_up() is None:
+        if not found and task.effort != "cheap" and task.budget.used_up() is None:
             found = self._first(table, data, task, expensive_stages(table))
+        if not found and task.effort != "cheap" and task.budget.used_up() is None:
+            efforts = EFFORTS if task.effort == "all" else QUICK
+            found = self._first(table, data, task, small_skeletons(Target.plain(table), efforts))
         return [_candidate(outcome, column) for outcome in found]
 
     def _first(self, table: Table, data: Dataset, task: Task, stages: Iterable[Found]) -> list[Fit]:
@@ -106,18 +113,18 @@ class FormsRegressor:
                 if form.elsewhere is not None:  # first where it was found, and only then everywhere
                     first = fit(tree, data.trial(0), starts=starts, n_starts=0)
                     task.budget.count(first.evaluations)
-                    if not fits_table(first, data.trial(0), table):
+                    if not table.holds(first, data.trial(0)):
                         continue
                     starts = np.concatenate([first.constants, starts_of(form.elsewhere()).reshape(-1, starts.shape[1])])
                 outcome = fit(tree, data, starts=starts, n_starts=0)
                 task.budget.count(outcome.evaluations)
-                if not fits_table(outcome, data, table, 1e8 if form.pruned else 4.0):
+                if not table.holds(outcome, data, 1e8 if form.pruned else 4.0):
                     continue
                 shorter = without_idle_terms(outcome, data)
                 if shorter is not None:
                     again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
                     task.budget.count(again.evaluations)
-                    if fits_table(again, data, table, 1e8):
+                    if table.holds(again, data, 1e8):
                         outcome = again
                 good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
             if good:
@@ -146,22 +153,6 @@ class FormsRegressor:
                         result.append(Candidate.of(again))
             result.append(Candidate.of(outcome))
         return sorted(result, key=lambda candidate: float(np.max(candidate.errors)))
-
-
-def fits_table(outcome: Fit, data: Dataset, table: Table, room: float = 4.0) -> bool:
-    """Whether the squares of the weighted residuals are within the tolerance, `room` times over, in every setting."""
-    if not np.isfinite(outcome.errors).all():
-        return False
-    limit = table.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
-    with np.errstate(over="ignore"):
-        return bool((outcome.errors * squares(data) <= (1.0 if table.noisy else room) * limit).all())
-
-
-def _dataset(trials: Sequence[Trial], table: Table, column: int) -> Dataset:
-    """Return the table as trials in x1 alone, weighted by its tolerance."""
-    return Dataset.of(
-        [Trial(x[:, None], y, (0,), 1.0 / t**2) for x, y, t in zip(table.x, table.y, table.tolerance, strict=True)]
-    )
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
@@ -195,6 +186,6 @@ class Chain:
             if found and (found[0].errors <= task.target).all():
                 return found
             everything += found
-            if task.effort == "cheap" or task.budget.used_up():
+            if task.effort != "all" or task.budget.used_up():
                 break
         return sorted(everything, key=lambda candidate: float(np.max(candidate.errors)))

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.control.experiment import Trial
+from deap_vsr.control.freezing import squares
+from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.engine.program import evaluate
 from deap_vsr.forms.atoms import Atom, Nodes, atoms_of
 from deap_vsr.operators import Array
@@ -81,6 +83,19 @@ class Table:
         if not self.noisy:
             return np.full(max_size, float(self.n_points))
         return np.asarray(chdtri(np.maximum(self.n_points - sizes, 1), SIGNIFICANCE), dtype=float)
+
+    def dataset(self) -> Dataset:
+        """Return the table as trials in x1 alone, weighted by its tolerance."""
+        settings = zip(self.x, self.y, self.tolerance, strict=True)
+        return Dataset.of([Trial(x[:, None], y, (0,), 1.0 / t**2) for x, y, t in settings])
+
+    def holds(self, outcome: Fit, data: Dataset, room: float = 4.0) -> bool:
+        """Whether the squares of the weighted residuals are within the tolerance, `room` times over, in each trial."""
+        if not np.isfinite(outcome.errors).all():
+            return False
+        limit = self.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
+        with np.errstate(over="ignore"):
+            return bool((outcome.errors * squares(data) <= (1.0 if self.noisy else room) * limit).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -296,3 +296,55 @@ def test_the_smallest_of_many_decades_do_not_get_weights_without_end():
     weights = relative_weights(np.array([1e-200, 1e-30, 1.0, 1e3]))
     assert np.isfinite(weights).all()
     assert weights.max() == pytest.approx(1e24)
+
+
+# --- rounding -----------------------------------------------------------------------------
+
+
+def test_beside_a_large_offset_terms_within_the_rounding_of_y_go_and_numbers_are_short():
+    asked = oracle(lambda x: 1e9 + x[0] * x[1])
+    tree = starting("C + C*x2 + C*x1*x2", 999999999.9999998, 1.4e-7, 1.00000003)
+    assert finish(tree, asked).to_infix() == "1000000000 + x1*x2"
+
+
+def test_a_small_term_that_is_more_than_rounding_stays():
+    asked = oracle(lambda x: 1e9 + 1e-3 * x[1] + x[0] * x[1])
+    tree = starting("C + C*x2 + C*x1*x2", 1e9, 1e-3, 1.0)
+    assert finish(tree, asked).to_infix() == "1000000000 + 0.001*x2 + x1*x2"
+
+
+def test_a_small_term_that_is_seen_where_y_is_small_stays():
+    asked = oracle(lambda x: np.exp(20.0 * x[0]) + 1e-3 * x[1], ((-3.0, 1.5), (0.5, 3.0)))
+    tree = starting("exp(C*x1) + C*x2", 20.0, 1e-3)
+    assert finish(tree, asked).to_infix() == "exp(20*x1) + 0.001*x2"
+
+
+def test_a_law_beside_a_large_offset_is_accepted_and_one_that_is_off_by_more_is_not():
+    asked = oracle(lambda x: 1e9 + x[0] * x[1])
+    law, other = MaskedTree.from_infix("1000000000 + x1*x2"), MaskedTree.from_infix("1000000000 + 1.0001*x1*x2")
+    assert accepted(law, asked, Budget(asked), np.random.default_rng(0))
+    assert not accepted(other, asked, Budget(asked), np.random.default_rng(0))
+
+
+# --- writing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "law", "expected"),
+    [
+        (starting("C*x2 + C*x1", -1.0, 1.0), lambda x: x[0] - x[1], "x1 - x2"),
+        (
+            starting("C*x1*x1 + C*x1*x2 + C*x2*x2", 1.0, -2.0, 1.0),
+            lambda x: (x[0] - x[1]) ** 2,
+            "(x1 - x2)*(x1 - x2)",
+        ),
+    ],
+)
+def test_a_formula_is_written_with_differences_and_squares(tree, law, expected):
+    assert finish(tree, oracle(law)).to_infix() == expected
+
+
+def test_constants_that_are_not_determined_lose_the_last_digits_of_rounding():
+    tree = starting("(C*x1)*(C*x2) + C", 0.35999999999999077, 2.0000000000000333, 0.5)
+    text = finish(tree, oracle(lambda x: 0.72 * x[0] * x[1] + 0.5)).to_infix()
+    assert text == "0.36*x1*(2*x2) + 0.5"

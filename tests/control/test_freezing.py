@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, MaskedTree, Noise, sample_trials
-from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise, moving
+from deap_vsr import CallableOracle, MaskedTree, Noise, Trial, sample_trials
+from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise, moving, rounding_errors
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.tree import Constant
 
@@ -115,3 +115,21 @@ def test_an_outcome_that_is_not_finite_does_not_fit():
     outcome, data = experiment(law, "log(-x1)*C", [0])
     assert not fits(outcome, data, FreezeRule())
     assert not fits(outcome, data, FreezeRule(), noise=1.0)
+
+
+def test_an_exact_candidate_fits_beside_a_large_offset_in_which_digits_are_lost():
+    rng = np.random.default_rng(0)
+    exact = FreezeRule(error=1e-18)
+    x = rng.uniform(0.5, 3.0, (40, 1))
+    for offset in (1.0, 1e9):
+        data = Dataset.of([Trial(x, offset + 0.37 * x[:, 0])])
+        assert fits(fit(MaskedTree.from_infix("C + C*x1"), data), data, exact)
+        assert not fits(fit(MaskedTree.from_infix("C + C*x1*x1"), data), data, exact)
+
+
+def test_errors_of_rounding_are_those_of_each_trial():
+    x = np.linspace(0.0, 1.0, 5)[:, None]
+    data = Dataset.of([Trial(x, 1.0 + x[:, 0]), Trial(x, 1e8 + x[:, 0])])
+    small, large = rounding_errors(data)
+    assert small < 1e-28
+    assert large == pytest.approx(small * 1e16 * 5 / np.sum((1.0 + x) ** 2), rel=0.01)

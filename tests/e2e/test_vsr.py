@@ -99,6 +99,28 @@ def test_laws_of_the_suites_are_recovered(name, seed):
     assert used <= set(load_equation(name).function_set)
 
 
+def bound_share(x):
+    """A ligand that two others compete for: the smaller root of a quadratic."""
+    total = x[0] + x[1] + x[2]
+    return 0.5 * (total - np.sqrt(total**2 - 4.0 * x[0] * x[1]))
+
+
+@pytest.mark.parametrize(
+    ("law", "n_vars"),
+    [
+        (bound_share, 3),
+        (lambda x: x[1] * x[0] + np.sqrt(0.5 + 1.5 * x[0] + x[1] * x[0] ** 2), 2),
+        (lambda x: np.exp(1.3 * np.sin(1.7 * x[0])), 1),
+    ],
+)
+def test_roots_and_functions_of_functions_are_found(law, n_vars):
+    function_set = (*RATIONAL, "n2", "sqrt", "exp", "sin")
+    result = discover(oracle(law, n_vars, function_set), max_queries=10_000)
+    assert result.stopped_by == "found"
+    X = np.random.default_rng(1).uniform(*DOMAIN, (200, n_vars))
+    np.testing.assert_allclose(result.tree.evaluate(X), law(X.T), rtol=1e-9)
+
+
 def test_the_same_seed_gives_the_same_result():
     results = [discover("feynman-unit/I.6.20b", seed=3, max_queries=20_000).to_json() for _ in range(2)]
     for result in results:

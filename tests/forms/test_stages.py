@@ -468,6 +468,9 @@ INNER = {
 }
 
 
+INNER["a decay, without quotients"] = (*INNER["decay with an offset"][:2], ("add", "mul", "exp", "const"), 3)
+
+
 @pytest.mark.parametrize("name", INNER)
 def test_a_law_with_one_inner_constant_is_found(name):
     law, constants, function_set, n_constants = INNER[name]
