@@ -1,20 +1,46 @@
-"""Make the pictures of docs/slotwise.md: ``python benchmarks/pictures.py docs/pictures``."""
+"""Make the pictures of docs/slotwise.md and docs/mcts.md: ``python benchmarks/pictures.py docs/pictures``."""
 
+import random
 from pathlib import Path
 
+import numpy as np
 import typer
 
-from deap_vsr import discover
+from cfg_mcts import Deriver, Grammar, Limits, SearchTree, mcts, plot_tree
+from deap_vsr import MaskedTree, Trial, discover, fit
 from deap_vsr.plot import plot_path, plot_slots
 
 
+def searched(form: str | None, column: int, rollouts: int) -> SearchTree:
+    """Return the search tree of y = 2*x1 + 3*x1*sin(x2): from nothing, or at the slots of a frozen form."""
+    X = np.random.default_rng(0).uniform(0.5, 3.0, (40, 2))
+    X[:, 1] = X[:, 1] if form else X[0, 1]
+    data = [Trial(X, 2.0 * X[:, 0] + 3.0 * X[:, 0] * np.sin(X[:, 1]))]
+    deriver = Deriver(Grammar.from_operators(["add", "mul", "sin", "const"], [column]), Limits(9, 4, 1))
+    start = None
+    if form:
+        tree = MaskedTree.from_infix(form)
+        start = tree.with_mask([node.name == "C" or position in tree.slots for position, node in enumerate(tree)])
+    search = SearchTree.of(deriver.begin(start))
+    mcts(
+        search,
+        deriver,
+        lambda trees: [1.0 / (1.0 + fit(tree, data).error) for tree in trees],
+        random.Random(0),
+        stop=lambda: search.rollouts >= rollouts,
+    )
+    return search
+
+
 def main(folder: Path, problem: str = "trigonometric/sincosinv/3-2-2/prog_1") -> None:
-    """Run one problem with seed 0 and write slots.png and path.png."""
+    """Run one problem with seed 0 and write slots.png and path.png; then mcts_first.png and mcts_slot.png."""
     result = discover(problem)
     folder.mkdir(parents=True, exist_ok=True)
     plot_slots(result).savefig(folder / "slots.png", dpi=75)
     plot_path(result).savefig(folder / "path.png", dpi=75)
     print(result.expression)
+    plot_tree(searched(None, 0, 600), 16).savefig(folder / "mcts_first.png", dpi=90)
+    plot_tree(searched("C*x1", 1, 1500), 20).savefig(folder / "mcts_slot.png", dpi=90)
 
 
 if __name__ == "__main__":

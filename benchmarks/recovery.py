@@ -31,6 +31,7 @@ def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
         "recovered": bool(verdict and verdict.recovered),
         "same_form": bool(verdict and verdict.same_form),
         "nmse": verdict.metrics["nmse"] if verdict else None,
+        "accurate": bool(verdict and verdict.metrics["r2"] >= 0.999),
         "seconds": result.seconds,
         "queries": result.oracle_queries,
         "evaluations": result.evaluations,
@@ -46,11 +47,12 @@ def main(
     time_limit: float = 60.0,
     max_queries: int = 0,
     noise: float = 0.0,
+    grammar: Annotated[str, typer.Option(help="For mcts and vsr-mcts: coefficients, or a file of rules.")] = "",
     jobs: int = 1,
     out: Path | None = None,
 ) -> None:
     """Run every usable problem of the suites and print a table."""
-    options = {"time_limit": time_limit, "max_queries": max_queries or None, "noise": noise}
+    options = {"time_limit": time_limit, "max_queries": max_queries or None, "noise": noise, "grammar": grammar or None}
     paths = [str(path) for place in places for path in suites.problem_files(place) if load_equation(path).usable]
     work = [(path, method, seed, options) for seed in range(seeds) for path in paths]
     rows = []
@@ -63,14 +65,17 @@ def main(
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault("/".join(Path(row["path"]).parts[-3:-1]), []).append(row)
-    table = Table("group", "runs", "recovered", "median NMSE", "seconds: median", "largest", "queries: median")
+    table = Table(
+        "group", "runs", "recovered", "R2 >= 0.999", "median NMSE", "seconds: median", "largest", "queries: median"
+    )
     for name, group in groups.items():
         errors = [np.inf if row["nmse"] is None else row["nmse"] for row in group]
         seconds = [row.get("seconds", np.nan) for row in group]
         share = f"{np.mean([row['recovered'] for row in group]):.1%}"
         queries = f"{np.nanmedian([row.get('queries', np.nan) for row in group]):.0f}"
+        accurate = f"{np.mean([row.get('accurate', False) for row in group]):.1%}"
         table.add_row(
-            name, str(len(group)), share, f"{np.median(errors):.1e}", f"{np.nanmedian(seconds):.2f}",
+            name, str(len(group)), share, accurate, f"{np.median(errors):.1e}", f"{np.nanmedian(seconds):.2f}",
             f"{np.nanmax(seconds):.1f}", queries,
         )  # fmt: skip
     Console().print(table)

@@ -107,13 +107,15 @@ class Grammar:
     def from_operators(cls, function_set: Sequence[str], columns: Iterable[int], coefficients: bool = False) -> Grammar:
         """Return the grammar of one non-terminal A: an operator of As, a variable, a constant.
 
-        With `coefficients` the leaves are C*x and C*f(x), for every unary f of the set, instead of x. Such a grammar
-        knows the shape of sums of terms: compare it only with methods that know it too.
+        With `coefficients` the leaves are C*x and C*f(x), for every unary f of the set, instead of x, and functions are
+        found nowhere else. Such a grammar knows the shape of sums of terms: compare it only with methods that know it
+        too.
         """
         names = normalise_function_set(function_set)
         A, C = nonterminal("A"), Constant(1.0)
         operators = [node_from_name(name) for name in names if name != "const"]
-        rules: list[tuple[Node, ...]] = [(operator, *[A] * operator.arity) for operator in operators]
+        inner = [operator for operator in operators if operator.arity > 1 or not coefficients]
+        rules: list[tuple[Node, ...]] = [(operator, *[A] * operator.arity) for operator in inner]
         leaves: list[tuple[Node, ...]] = []
         for x in (variable(column + 1) for column in columns):
             leaves.append((x,))

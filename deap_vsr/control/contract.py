@@ -76,12 +76,12 @@ class Budget:
         self.evaluations = int(spent["evaluations"])
         self._first_query = self.oracle.queries - int(spent["queries"])
 
-    def part(self, share: float) -> Budget:
-        """Return a budget of `share` of what is left."""
+    def part(self, share: float, names: Sequence[str] = ("seconds", "evaluations", "queries")) -> Budget:
+        """Return a budget of `share` of what is left of `names`; for the others the limits of the whole hold."""
 
         def left(name: str) -> float | None:
             limit = self.limits[name]
-            return None if limit is None else share * (limit - self.spent[name])
+            return None if limit is None or name not in names else share * (limit - self.spent[name])
 
         evaluations, queries = left("evaluations"), left("queries")
         return Budget(

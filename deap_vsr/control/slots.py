@@ -28,9 +28,9 @@ from deap_vsr.tree import Constant, MaskedTree, is_open
 #: Fewer values of a variable are no table.
 MIN_VALUES = 5
 
-#: How hard a search tries, one pass after the other, and what share of what is left each may spend. The last pass is
-#: for what nothing else has solved, and leaves as much to joint expansion.
-PASSES = (("cheap", 1.0), ("most", 1.0), ("all", 0.5))
+#: How hard a search tries, one pass after the other, and what share each may spend of the time and evaluations that are
+#: left: something is always left to joint expansion, which has an answer where no form is exact.
+PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
 
 #: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
@@ -215,14 +215,15 @@ class _Slotwise:
         chosen = [column for column in order if column in relevant] if order is not None else relevant
         reorder = order is None and not self.settings.thrifty
         for effort, share in PASSES:
-            self.share = self.budget if share == 1.0 else self.budget.part(share)
+            self.share = self.budget.part(share, ("seconds", "evaluations"))
             for tree in self._grow(start, (), tuple(chosen), effort, reorder):
                 self.answer = tree
                 return "found"
-            limit = self._limit()
-            if limit is not None:
-                return limit if self.out_of_queries or self.budget.used_up() else "exhausted"
-        return "exhausted"
+            if self.out_of_queries:
+                return "queries"
+            if self.budget.used_up() is not None:
+                break
+        return self.budget.used_up() or "exhausted"
 
     def _limit(self) -> str | None:
         if self.out_of_queries:

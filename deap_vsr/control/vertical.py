@@ -6,6 +6,7 @@ Joint expansion, as published. Horizontal search is the schedule that frees ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from deap import gp
 from deap_vsr.control.checkpoint import Checkpoint, State, tree_from, tree_state
 from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, sample_trials
+from deap_vsr.control.finish import finished
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise
 from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
@@ -203,6 +205,10 @@ def search(
         if run.latest is not None:
             run.hall.offer(run.latest, budget)
     best = run.hall.best if hasattr(run, "hall") else []
+    if stopped_by == "found" and run.noise == 0 and pset is None:
+        with suppress(KeyboardInterrupt, OutOfQueriesError):  # the same formula, shortly written
+            short = finished(best[0][1], oracle, budget, rng)
+            best = best if short is None else [(best[0][0], short), *best[1:]]
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
 
 

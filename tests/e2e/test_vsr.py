@@ -172,8 +172,8 @@ def test_in_noise_many_variables_do_not_exceed_the_queries():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"preset": "paper"}, "presets and optimizers are for vsr-gp and gp; vsr has neither"),
-        ({"optimizer": "BFGS"}, "presets and optimizers are for vsr-gp and gp; vsr has neither"),
+        ({"preset": "paper"}, "presets and optimizers are for .*; vsr has neither"),
+        ({"optimizer": "BFGS"}, "presets and optimizers are for .*; vsr has neither"),
         ({"expansion": "joint"}, "method vsr has no expansion 'joint'; it has slotwise"),
         ({"checkpoint": "run.json"}, "checkpoints are for joint expansion"),
         ({"checkpoint": Path("run.json"), "resume": True}, "checkpoints are for joint expansion"),
