@@ -59,7 +59,7 @@ def compare_command(
     The paper's first table: vsr compare paper:table1 --time-limit 60 --jobs 8 --out table1
     """
     from deap_vsr.compare.harness import compare
-    from deap_vsr.compare.jobs import plan
+    from deap_vsr.compare.plan import plan
     from deap_vsr.compare.report import write_report
     from deap_vsr.compare.tables import overview
 
@@ -149,7 +149,7 @@ def duration(seconds: float) -> str:
 
 def _line(news: Any) -> str:
     """Return the line of a finished run."""
-    from deap_vsr.compare.jobs import Job
+    from deap_vsr.compare.job import Job
 
     row = news.row
     title = Job(row["problem"], row["method"], row["seed"], row["noise"], row["optimizer"]).title

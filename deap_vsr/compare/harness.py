@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deap_vsr.compare.jobs import Plan
 from deap_vsr.compare.parallel import run_locally, run_on_cluster
+from deap_vsr.compare.plan import Plan
 from deap_vsr.compare.run import Row, order
 from deap_vsr.compare.store import Store
 

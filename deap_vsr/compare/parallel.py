@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from uuid import uuid4
 
-from deap_vsr.compare.jobs import key_of
+from deap_vsr.compare.job import key_of
 from deap_vsr.compare.run import Row, failure, run_apart
 from deap_vsr.errors import VsrError
 
@@ -56,7 +56,7 @@ def run_on_cluster(orders: Sequence[Row], address: str) -> Iterator[Row]:
             client.submit(run_apart, given, key=f"{key_of(given['job'])}|{ours}", pure=False): given for given in orders
         }
         try:
-            for future in as_completed(futures):
+            for future in as_completed(futures, loop=client.loop):
                 try:
                     yield future.result()
                 except KilledWorker as error:

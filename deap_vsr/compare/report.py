@@ -139,11 +139,17 @@ def _pictures(pictures: list[tuple[Picture, bytes]]) -> str:
         inside = "<p>Pictures need matplotlib: pip install matplotlib, or deap-vsr[plot], and vsr report again.</p>"
     else:
         inside = "\n".join(
-            f'<figure><img alt="{escape(picture.title)}" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
+            f'<figure><div class="wide"><img{_width(picture)} alt="{escape(picture.title)}" '
+            f'src="data:image/png;base64,{base64.b64encode(data).decode()}"></div>'
             f"<figcaption>{escape(picture.title)}</figcaption></figure>"
             for picture, data in pictures
         )
     return f'<section id="pictures"><h2>Pictures</h2>\n{inside}</section>'
+
+
+def _width(picture: Picture) -> str:
+    """Return a mark for pictures of two panels in a line, which a phone would make too small to read."""
+    return ' class="double"' if picture.figure.get_figwidth() > 6 else ""
 
 
 # --- runs ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deap_vsr.compare.jobs import Job, Problem
+from deap_vsr.compare.job import Job, Problem
 from deap_vsr.errors import VsrError, short
 
 Row = dict[str, Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from deap_vsr.compare.jobs import key_of
+from deap_vsr.compare.job import key_of
 from deap_vsr.errors import VsrError, short
 from deap_vsr.terminal import make_folder
 

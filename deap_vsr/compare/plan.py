@@ -1,74 +1,22 @@
-"""Which runs a comparison consists of: suites, methods, seeds and equal limits -> jobs."""
+"""The plan of a comparison: suites, methods, seeds and equal limits -> jobs."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import deap_vsr
 from deap_vsr.compare.external import ADAPTERS
+from deap_vsr.compare.job import Job, Problem
 from deap_vsr.compare.paper import SUITES, PaperSuite
 from deap_vsr.control import suites
 from deap_vsr.control.equation import load_equation
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
 from deap_vsr.methods import METHODS
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An equation file as it is sent to whoever runs it, which may be a machine without that file."""
-
-    name: str
-    set: str
-    group: str
-    n_vars: int
-    text: str
-
-    @property
-    def digest(self) -> str:
-        """What tells this file from another of the same name."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run: everything that has to be the same for it to be repeated.
-
-    `method` is a method's name, with its expansion behind a plus where it is not the method's own. An `optimizer` or
-    `preset` of None is the method's own.
-    """
-
-    problem: str
-    method: str
-    seed: int
-    noise: float = 0.0
-    optimizer: str | None = None
-    preset: str | None = None
-    time_limit: float | None = None
-    max_evaluations: int | None = None
-    max_queries: int | None = None
-
-    @property
-    def key(self) -> str:
-        """What tells it from every other job of its comparison."""
-        return key_of(asdict(self))
-
-    @property
-    def title(self) -> str:
-        """The run in a few words."""
-        noise = f", noise {self.noise:g}" if self.noise else ""
-        optimizer = f", {self.optimizer}" if self.optimizer else ""
-        return f"{self.problem} {self.method}{optimizer}, seed {self.seed}{noise}"
-
-
-def key_of(row: dict[str, Any]) -> str:
-    """Return the key of the job that a row is of."""
-    return f"{row['problem']}|{row['method']}|{row['optimizer'] or ''}|{float(row['noise'])!r}|{row['seed']}"
 
 
 @dataclass(frozen=True)
