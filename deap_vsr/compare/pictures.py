@@ -40,8 +40,9 @@ def all_pictures(rows: Sequence[Row]) -> list[Picture]:
         Picture("nmse", "NMSE by method and set", _by_set(rows, "nmse", "NMSE")),
         Picture("metrics", "All metrics", _by_measure(rows, _METRICS)),
         Picture("queries", "Oracle queries by method and set", _by_set(rows, "oracle_queries", "oracle queries")),
-        Picture("time", "Seconds against the number of variables", _by_size(rows)),
     ]
+    if len({row["n_vars"] for row in rows}) > 1:
+        found.append(Picture("time", "Seconds against the number of variables", _by_size(rows)))
     if any(row["trace"] for row in rows):
         title = "Convergence: the best error so far, on the data of its round, against evaluations"
         found.append(Picture("convergence", title, _convergence(rows)))

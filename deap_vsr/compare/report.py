@@ -144,7 +144,7 @@ def _pictures(pictures: list[tuple[Picture, bytes]]) -> str:
             f"<figcaption>{escape(picture.title)}</figcaption></figure>"
             for picture, data in pictures
         )
-    return f'<section id="pictures"><h2>Pictures</h2>\n{inside}</section>'
+    return f'<section id="pictures"><h2>Pictures</h2>\n<div class="figures">{inside}</div></section>'
 
 
 def _width(picture: Picture) -> str:
@@ -219,14 +219,22 @@ def command_of(row: Row) -> str:
 
 
 def _settings(settings: Row, rows: list[Row]) -> str:
-    shown = {key: value for key, value in settings.items() if key != "problems"}
+    shown = {key: value for key, value in settings.items() if key != "problems" and value not in (None, [], [None])}
     machines = sorted({f"{row['machine']['processor']}, {row['machine']['cores']} cores, {row['machine']['system']}"
                        for row in rows})  # fmt: skip
     versions = sorted({", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows})
-    lines = [*(f"{key}: {value}" for key, value in shown.items()), *(f"machine: {m}" for m in machines),
+    lines = [*(f"{key}: {_words(value)}" for key, value in shown.items()), *(f"machine: {m}" for m in machines),
              *(f"versions: {v}" for v in versions)]  # fmt: skip
     return (
         '<section id="settings"><h2>Settings</h2><ul>'
         + "".join(f"<li>{escape(line)}</li>" for line in lines)
         + "</ul></section>"
+    )
+
+
+def _words(value: Any) -> str:
+    return (
+        ", ".join("the method's own" if item is None else str(item) for item in value)
+        if isinstance(value, list)
+        else str(value)
     )
