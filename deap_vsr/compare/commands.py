@@ -125,19 +125,21 @@ def report_command(
 
 
 def _show(table: Table) -> None:
-    """Print the overview; what is narrow enough for a terminal of it."""
-    names = ("set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "seconds", "queries")
-    columns = [table.columns.index(name) for name in names]
-    if all(row[columns[2]].value == 0 for row in table.rows):
-        del columns[2]
-    shown = Shown(title=table.title)
-    for column in columns:
-        name = table.columns[column]
-        narrow = name in ("set", "group", "method")
-        shown.add_column(name, no_wrap=narrow, justify="left" if narrow else "right")
+    """Print the overview; what of it has room in a terminal."""
+    names = ["set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "seconds", "queries"]
+    shown = Shown(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = []
+    for column, name in enumerate(table.columns):
+        told = name in names and not (name in ("noise", "failed") and all(row[column].value == 0 for row in table.rows))
+        if told:
+            columns.append(column)
+            left = name in ("set", "group", "method")
+            shown.add_column(
+                name.removeprefix("median "), overflow="fold", no_wrap=not left, justify="left" if left else "right"
+            )
     for row in table.rows:
         shown.add_row(*(escape(row[column].text) for column in columns))
-    console.print(shown)
+    console.print(shown, width=None if console.is_terminal else 120)
 
 
 def duration(seconds: float) -> str:
