@@ -38,7 +38,6 @@ def all_pictures(rows: Sequence[Row]) -> list[Picture]:
     """Return every picture there is something to draw for; `rows` in their order."""
     found = [
         Picture("nmse", "NMSE by method and set", _by_set(rows, "nmse", "NMSE")),
-        Picture("metrics", "All metrics", _by_measure(rows, _METRICS)),
         Picture("queries", "Oracle queries by method and set", _by_set(rows, "oracle_queries", "oracle queries")),
     ]
     if len({row["n_vars"] for row in rows}) > 1:
@@ -52,7 +51,7 @@ def all_pictures(rows: Sequence[Row]) -> list[Picture]:
     if len({row["optimizer"] for row in fitted}) > 1:
         measures = {"NMSE": "nmse", "seconds": "seconds"}
         found.append(Picture("optimizers", "Ways to fit constants", _by_measure(fitted, measures)))
-    return found
+    return [*found, Picture("metrics", "All metrics", _by_measure(rows, _METRICS))]
 
 
 # --- boxes --------------------------------------------------------------------------------

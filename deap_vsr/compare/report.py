@@ -12,7 +12,7 @@ from typing import Any
 
 from deap_vsr.compare.paths import path_html
 from deap_vsr.compare.pictures import Picture, all_pictures
-from deap_vsr.compare.statistics import Row, ordered
+from deap_vsr.compare.statistics import Row, label, ordered
 from deap_vsr.compare.store import read_rows, read_settings
 from deap_vsr.compare.tables import Cell, Table, all_tables, error, real, text, whole
 from deap_vsr.compare.writers import to_csv, to_html, to_latex, to_markdown
@@ -157,20 +157,20 @@ def _width(picture: Picture) -> str:
 
 def _runs_table(rows: list[Row]) -> Table:
     lines = []
-    for row in rows:
+    for n, row in enumerate(rows):
         formula = row["expression"] or ""
         shown = formula if len(formula) <= _MAX_FORMULA else formula[: _MAX_FORMULA - 4] + " ..."
         costs = (row[name] for name in ("seconds", "evaluations", "oracle_queries"))
         seconds, evaluations, queries = (float("nan") if value is None else value for value in costs)
         end = row["stopped_by"] if row["status"] == "done" else "failed"
         lines.append((
-            text(row["problem"]), real(row["noise"]), text(row["method"]), text(row["optimizer"] or ""),
+            Cell(row["problem"], row["problem"], link=f"run-{n}"), real(row["noise"]), text(label(row)),
             whole(row["seed"]), text(end), error(float("inf") if row["nmse"] is None else row["nmse"]),
             text("yes" if row["recovered"] else "no"), real(seconds), whole(evaluations), whole(queries),
             Cell(shown, formula),
         ))  # fmt: skip
     columns = (
-        "problem", "noise", "method", "optimizer", "seed", "stopped by", "NMSE", "recovered", "seconds", "evaluations",
+        "problem", "noise", "method", "seed", "stopped by", "NMSE", "recovered", "seconds", "evaluations",
         "queries", "formula",
     )  # fmt: skip
     return Table("runs", "Every run", columns, tuple(lines))
@@ -183,13 +183,17 @@ def _paths(rows: list[Row]) -> str:
         "<p>Every run with its formula, how to repeat it, and its path: the reduced forms as variables were freed. "
         "Frozen parts are kept by later rounds; slots are where they may grow.</p>"
     )
-    return '<section id="paths"><h2>Paths</h2>\n' + legend + "\n".join(map(_run, rows)) + "</section>"
+    return (
+        '<section id="paths"><h2>Paths</h2>\n'
+        + legend
+        + "\n".join(_run(n, row) for n, row in enumerate(rows))
+        + "</section>"
+    )
 
 
-def _run(row: Row) -> str:
-    optimizer = f" [{row['optimizer']}]" if row["optimizer"] else ""
+def _run(n: int, row: Row) -> str:
     noise = f", noise {row['noise']:g}" if row["noise"] else ""
-    title = escape(f"{row['problem']}, {row['method']}{optimizer}, seed {row['seed']}{noise}")
+    title = escape(f"{row['problem']}, {label(row)}, seed {row['seed']}{noise}")
     if row["status"] == "failed":
         tag, what = '<span class="tag bad">failed</span>', f"<p>{escape(str(row['error']))}</p>"
     else:
@@ -199,7 +203,7 @@ def _run(row: Row) -> str:
         shown = f"y = {row['expression']}" if row["expression"] else "no formula was found"
         what = f'<p class="formula">{escape(shown)}</p>{path_html((row["result"] or {}).get("rounds") or [])}'
     command = f"<p>Again: <code>{escape(command_of(row))}</code></p>" if command_of(row) else ""
-    return f'<details><summary>{title} {tag}</summary><div class="inside">{what}{command}</div></details>'
+    return f'<details id="run-{n}"><summary>{title} {tag}</summary><div class="inside">{what}{command}</div></details>'
 
 
 def command_of(row: Row) -> str:

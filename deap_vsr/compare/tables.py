@@ -19,7 +19,8 @@ VOLATILE_COLUMNS = ("seconds", "memory (MB)", "minutes")
 class Cell:
     """An entry: what is shown, what it is sorted by, and the paper's figure beside it.
 
-    `sign` is "<", "=" or ">": ours against the paper's; `better` whether that speaks for ours.
+    `sign` is "<", "=" or ">": ours against the paper's; `better` whether that speaks for ours. `link` is a place in
+    the report.
     """
 
     text: str
@@ -28,6 +29,7 @@ class Cell:
     paper: str = ""
     sign: str = ""
     better: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ def to_html(table: Table) -> str:
 
 def _html_cell(cell: Cell) -> str:
     shown = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+    if cell.link:
+        shown = f'<a href="#{escape(cell.link)}">{shown}</a>'
     if cell.paper:
         kind = "better" if cell.better else "worse" if cell.sign in ("<", ">") else "same"
         sign = f'<span class="{kind}">{_ARROWS[cell.sign]}</span> ' if cell.sign else ""

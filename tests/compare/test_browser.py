@@ -136,3 +136,13 @@ def test_text_from_a_failed_run_is_shown_and_not_obeyed(driver, page):
     show(driver, page)
     assert driver.execute_script("return document.querySelectorAll('script').length") == 1
     assert "<img src=x onerror=alert(1)>" in driver.execute_script("return document.body.textContent")
+
+
+def test_a_run_in_the_table_leads_to_its_path(driver, page):
+    show(driver, page)
+    link = driver.find_element("css selector", "#runs tbody a")
+    driver.execute_script("arguments[0].click()", link)
+    target = link.get_attribute("href").partition("#")[2]
+    assert driver.execute_script("return document.getElementById(arguments[0]).open", target)
+    summary = driver.find_element("css selector", f"#{target} summary").text
+    assert summary.startswith(link.text)

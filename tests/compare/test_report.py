@@ -120,7 +120,7 @@ def test_without_matplotlib_the_report_says_what_to_install(tmp_path, monkeypatc
 def test_case_studies_have_pictures_of_their_own(tmp_path):
     rows = [row_of("gp", 0.1, noise=n, optimizer=o) for n in (0.02, 0.14) for o in ("lm", "BFGS")]
     names = [path.stem for path in write_report(folder_of(tmp_path, rows)) if path.suffix == ".png"]
-    assert names == ["nmse", "metrics", "queries", "convergence", "noise", "optimizers"]
+    assert names == ["nmse", "queries", "convergence", "noise", "optimizers", "metrics"]
 
 
 def test_time_is_drawn_against_the_number_of_variables_where_there_are_several(tmp_path):
