@@ -6,6 +6,16 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
+METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
+#: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run.
+COLUMNS = (
+    "problem", "method", "seed", "noise", "optimizer", "preset", "time_limit", "max_evaluations", "max_queries",
+    "set", "group", "n_vars", "digest",
+    "status", "error", "recovered", *METRICS, "stopped_by", "expression",
+    "seconds", "evaluations", "oracle_queries", "peak_memory_mb",
+    "trace", "result", "versions", "machine",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Problem:

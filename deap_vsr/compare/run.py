@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deap_vsr.compare.job import Job, Problem
+from deap_vsr.compare.job import COLUMNS, METRICS, Job, Problem
 from deap_vsr.errors import VsrError, short
 
 Row = dict[str, Any]
@@ -29,7 +29,6 @@ HANG_AFTER = 6 * 3600.0
 #: Columns in which two runs of one job may differ; `trace` and `result` hold seconds as well.
 VOLATILE = ("seconds", "peak_memory_mb", "machine", "versions", "trace", "result")
 _PACKAGES = ("deap", "numba", "numpy", "scipy", "sympy")
-_METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
 #: Points of a convergence curve that are kept, at most.
 _MAX_TRACE = 200
 
@@ -79,11 +78,11 @@ def do(given: Row) -> Row:
     except Exception as error:
         kind = "" if isinstance(error, VsrError) else f"{type(error).__name__}: "
         return failure(given, short(f"{kind}{error}", 300))
-    metrics = result["metrics"] or dict.fromkeys(_METRICS)
+    metrics = result["metrics"] or dict.fromkeys(METRICS)
     return _row(given) | {
         "status": "done",
         "recovered": bool(result["recovered"]),
-        **{name: metrics[name] for name in _METRICS},
+        **{name: metrics[name] for name in METRICS},
         **{name: result[name] for name in ("stopped_by", "expression", "seconds", "evaluations", "oracle_queries")},
         "peak_memory_mb": result["peak_memory_mb"],
         "trace": trace.points,
@@ -144,9 +143,7 @@ def _row(given: Row) -> Row:
     """Return what is known of a run before it is done; the columns are the same for every row."""
     problem = Problem(**given["problem"])
     known = {"set": problem.set, "group": problem.group, "n_vars": problem.n_vars, "digest": problem.digest}
-    unknown = ("error", "recovered", *_METRICS, "stopped_by", "expression", "seconds", "evaluations")
-    row: Row = given["job"] | known | {"status": "failed"} | dict.fromkeys(unknown)
-    row |= {"oracle_queries": None, "peak_memory_mb": None, "trace": [], "result": None}
+    row: Row = dict.fromkeys(COLUMNS) | given["job"] | known | {"status": "failed", "trace": []}
     return row | {"versions": _versions(row["method"]), "machine": _machine()}
 
 

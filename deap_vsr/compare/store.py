@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from deap_vsr.compare.job import key_of
+from deap_vsr.compare.job import COLUMNS, key_of
 from deap_vsr.errors import VsrError, short
 from deap_vsr.terminal import make_folder
 
@@ -138,15 +138,16 @@ def _read(path: Path) -> tuple[list[Row], int]:
     lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line)
-            key_of(row)
-            whole = line.endswith(b"\n")
-        except (ValueError, KeyError, TypeError, RecursionError):
-            whole = False
-        if not whole:
-            if number < len(lines):
-                raise VsrError(f"{path}: line {number} is damaged; take it out and go on with --resume")
+            row = json.loads(line) if line.endswith(b"\n") else None
+        except (ValueError, RecursionError):
+            row = None
+        if row is None and number == len(lines):
             break
+        if not isinstance(row, dict):
+            raise VsrError(f"{path}: line {number} is damaged; take it out and go on with --resume")
+        missing = [name for name in COLUMNS if name not in row]
+        if missing:
+            raise VsrError(f"{path}: line {number} has no {missing[0]}; were these runs made by another version?")
         rows.append(row)
         good += len(line)
     return rows, good

@@ -14,7 +14,7 @@ from rows import row_of
 
 from deap_vsr import memory
 from deap_vsr.compare import run
-from deap_vsr.compare.job import Job, Problem
+from deap_vsr.compare.job import COLUMNS, Job, Problem
 from deap_vsr.compare.plan import plan
 from deap_vsr.compare.run import VOLATILE, Trace, do, order, run_apart
 
@@ -44,6 +44,7 @@ def test_a_run_of_its_own_process_gives_the_row_that_this_process_gives():
 
 def test_a_row_holds_what_is_needed_to_repeat_the_run():
     row = do(order_of("vsr", noise=0.01, seed=2))
+    assert list(row) == list(COLUMNS)
     assert set(row) == set(row_of())
     for name, value in {"method": "vsr", "noise": 0.01, "seed": 2, "max_evaluations": 1500, "n_vars": 3}.items():
         assert row[name] == value

@@ -72,9 +72,18 @@ def test_every_way_to_tear_the_last_line_leaves_the_lines_before(tmp_path):
 def test_damage_in_the_middle_is_not_passed_over_in_silence(tmp_path):
     path = filled(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + b"{}\n" + lines[2])
+    path.write_bytes(lines[0] + b"{\n" + lines[2])
     with pytest.raises(VsrError, match="line 2 is damaged"):
         Store(tmp_path, SETTINGS_OF, resume=True)
+
+
+def test_rows_of_another_version_are_refused_and_kept(tmp_path):
+    path = filled(tmp_path)
+    before = path.read_bytes() + json.dumps({"problem": "p"}).encode() + b"\n"
+    path.write_bytes(before)
+    with pytest.raises(VsrError, match="line 4 has no method; were these runs made by another version"):
+        Store(tmp_path, SETTINGS_OF, resume=True)
+    assert path.read_bytes() == before
 
 
 def test_a_full_disk_is_a_clear_error_and_what_was_written_stays(tmp_path, monkeypatch):
