@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from uuid import uuid4
 
@@ -24,8 +28,10 @@ def run_locally(orders: Sequence[Row], n_jobs: int = 1) -> Iterator[Row]:
     lost = 0
     while waiting:
         pool = Parallel(n_jobs=n_jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+        with _no_interrupts():
+            rows = pool(delayed(run_apart)(given, os.getpid()) for given in list(waiting.values()))
         try:
-            for row in pool(delayed(run_apart)(given, os.getpid()) for given in list(waiting.values())):
+            for row in rows:
                 del waiting[key_of(row)]
                 lost = 0
                 yield row
@@ -35,6 +41,23 @@ def run_locally(orders: Sequence[Row], n_jobs: int = 1) -> Iterator[Row]:
                 raise VsrError(
                     "processes of the pool are killed again and again; is there memory for so many --jobs?"
                 ) from None
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of runs that are given up: that is what was asked for
+                rows.close()
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C, and let processes that are started meanwhile ignore it for good: this one ends them."""
+    if threading.current_thread() is not threading.main_thread():  # where signals cannot be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run_on_cluster(orders: Sequence[Row], address: str) -> Iterator[Row]:
