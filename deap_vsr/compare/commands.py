@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
 
+#: Characters of a line where the output is no terminal.
+_FILE_WIDTH = 130
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
 
@@ -61,6 +64,7 @@ def compare_command(
     from deap_vsr.compare.harness import compare
     from deap_vsr.compare.plan import plan
     from deap_vsr.compare.report import write_report
+    from deap_vsr.compare.statistics import ordered
     from deap_vsr.compare.tables import overview
 
     planned = plan(
@@ -96,7 +100,7 @@ def compare_command(
         raise typer.Exit(130) from None
     written = write_report(out)
     failed = sum(row["status"] == "failed" for row in rows)
-    table = overview(rows)
+    table = overview(ordered(rows, planned.methods))
     if as_json:
         print(json.dumps({
             "out": str(out), "runs": len(rows), "failed": failed,
@@ -139,7 +143,7 @@ def _show(table: Table) -> None:
             )
     for row in table.rows:
         shown.add_row(*(escape(row[column].text) for column in columns))
-    console.print(shown, width=None if console.is_terminal else 120)
+    (console if console.is_terminal else Console(emoji=False, width=_FILE_WIDTH)).print(shown)
 
 
 def duration(seconds: float) -> str:
