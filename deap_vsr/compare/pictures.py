@@ -70,7 +70,8 @@ def _boxes(axis: Axes, places: dict[str, list[Row]], name: str, labels: Sequence
             at = x - 0.4 + width * (i + 0.5)
             axis.boxplot(
                 [values], positions=[at], widths=0.8 * width, whis=(0, 100), manage_ticks=False, patch_artist=True,
-                boxprops={"facecolor": _colour(i), "alpha": 0.35}, medianprops={"color": "black"},
+                boxprops={"facecolor": _colour(i), "alpha": 0.35}, medianprops={"color": _colour(i), "linewidth": 2.5},
+                whiskerprops={"color": _colour(i)}, capprops={"color": _colour(i)},
             )  # fmt: skip
             spread = np.linspace(-0.25, 0.25, len(values)) * width if len(values) > 1 else np.zeros(1)
             axis.plot(at + spread, values, ".", color=_colour(i), markersize=3)
@@ -110,7 +111,8 @@ def _panels(
     shown = list(panels.items())[:_MAX_PANELS]
     columns = 2 if len(shown) > 1 else 1
     lines = -(-len(shown) // columns)
-    figure = figure_of(5.2 * columns, 3.2 * lines + 0.5)
+    per_line = 2 * columns  # of the legend
+    figure = figure_of(5.1 * columns, 3.2 * lines + 0.25 * (1 - (-len(labels) // per_line)))
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis, (title, members) in zip(axes, shown, strict=False):
         draw(axis, title, members, labels)
@@ -118,7 +120,9 @@ def _panels(
     for axis in axes[len(shown) :]:
         axis.set_axis_off()
     handles = [Patch(facecolor=_colour(i), alpha=0.5, label=name) for i, name in enumerate(labels)]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(labels), 4), fontsize=9, frameon=False)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=min(len(labels), per_line), fontsize=9, frameon=False
+    )
     return figure
 
 
