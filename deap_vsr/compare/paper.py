@@ -51,7 +51,7 @@ SUITES = {
     "paper:noise": PaperSuite(
         "NMSE against the level of noise",
         ("trigonometric/sincosinv/3-2-2",),
-        noise=(0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.14),
+        noise=(0.02, 0.04, 0.08, 0.1, 0.12, 0.14),
     ),
     "paper:quartiles": PaperSuite("quartiles of the NMSE", ("trigonometric/sincosinv",), (0.0, 0.1)),
     "paper:metrics": PaperSuite(

@@ -109,7 +109,7 @@ def test_a_job_and_its_row_have_the_same_key_also_after_json():
         ("table3", 210, [0.1]),
         ("table4", 60, [0.0]),
         ("optimizers", 10, [0.0]),
-        ("noise", 10, [0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.14]),
+        ("noise", 10, [0.02, 0.04, 0.08, 0.1, 0.12, 0.14]),
         ("quartiles", 70, [0.0, 0.1]),
         ("metrics", 20, [0.0]),
         ("memory", 60, [0.0]),
