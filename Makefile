@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check data clean
+.PHONY: demo test lint types check browser data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -12,8 +12,11 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr data show feynman-unit/I.39.22 --free x3
 	$(BIN)/python examples/boyle.py
 	$(BIN)/vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1 --out demo-result
+	rm -rf demo-comparison
+	$(BIN)/vsr compare "trigonometric/inv/3-2-2/prog_[0-2].json" --methods gp,vsr-gp,vsr --max-evaluations 20000 \
+		--jobs $(JOBS) --out demo-comparison
 
-test: $(VENV)/.installed-test lint types check
+test: $(VENV)/.installed-test browser lint types check
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -25,6 +28,13 @@ types: $(VENV)/.installed-test
 check: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine/test_kernels.py --cov --cov-append
+
+# For the tests of the report. Where it cannot be had those tests are left out: nothing fails here.
+browser:
+	@command -v chromedriver > /dev/null || { \
+		command -v apt-get > /dev/null && test "$$(id -u)" = 0 && \
+		timeout 300 sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver" \
+			> /dev/null 2>&1; } || echo "no chromium with its driver: the report is not tested in a browser"
 
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data

@@ -15,6 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 import deap_vsr
+from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.control import generate, suites
 from deap_vsr.control.check import check_file
 from deap_vsr.control.equation import Equation, load_equation
@@ -35,6 +36,8 @@ data_app = typer.Typer(help="Benchmark problems: list, show, check and make equa
 app.add_typer(data_app, name="data")
 bench_app = typer.Typer(help="Benchmarks, as ratios measured in one run.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
+app.command("compare")(compare_command)
+app.command("report")(report_command)
 
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)

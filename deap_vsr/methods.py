@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -26,6 +24,7 @@ from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.forms.noisy import search_noisy
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor
+from deap_vsr.memory import peak_memory
 from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result
@@ -143,7 +142,7 @@ def discover(
         oracle = Limited(oracle, limit=oracle.queries + max_queries)
     rng = np.random.default_rng(seed)
     compile_kernels()  # on nobody's clock
-    memory = _peak_memory()
+    memory = peak_memory()
     budget = Budget(oracle, time_limit, max_evaluations, max_queries, tick=tick)
     numbers = regressor.settings()
     used: dict[str, Any] = {"preset": preset, **asdict(settings), **numbers}
@@ -186,7 +185,7 @@ def discover(
         seconds=seconds,
         evaluations=budget.evaluations,
         oracle_queries=int(budget.spent["queries"]),
-        peak_memory_mb=_peak_memory() - memory,
+        peak_memory_mb=peak_memory() - memory,
         stopped_by=outcome.stopped_by,
         rounds=outcome.rounds,
         standard_errors=outcome.standard_errors,
@@ -275,9 +274,3 @@ def _schedule(
     if sorted(listed) != sorted(names):
         raise VsrError(f"schedule {', '.join(listed)}: expected each of {', '.join(names)} once, or numeric, or auto")
     return tuple((names.index(name),) for name in listed)
-
-
-def _peak_memory() -> float:
-    """Return the most memory this process has held so far, in MB."""
-    peak: Any = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (1e6 if sys.platform == "darwin" else 1e3)

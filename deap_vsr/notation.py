@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deap import gp
@@ -151,29 +151,35 @@ def _number(value: float) -> Constant:
 # --- printing -----------------------------------------------------------------------------
 
 
-def infix(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None, skeleton: bool = False) -> str:
+def infix(
+    tree: Sequence[Node],
+    pset: gp.PrimitiveSetTyped | None = None,
+    skeleton: bool = False,
+    mark: Callable[[Node, str], str] = lambda node, text: text,
+) -> str:
     """Return Python-like text that :func:`parse` reads back to the same tokens.
 
-    With `skeleton` open constants are printed as C, and read back as open ones.
+    With `skeleton` open constants are printed as C, and read back as open ones. ``mark(node, text)`` is asked for the
+    text of every sub-tree, to colour it, say.
     """
     meaning = Vocabulary(pset)
     stack: list[tuple[str, int, Node]] = []
     for node in reversed(MaskedTree(tree).checked()):
         if not node.arity:
-            leaf = ("C", ATOM) if skeleton and is_open(node) else _leaf_text(node)
-            stack.append((*leaf, node))
+            leaf, binding = ("C", ATOM) if skeleton and is_open(node) else _leaf_text(node)
+            stack.append((mark(node, leaf), binding, node))
             continue
         operator = meaning.operator(node)
         operands = [stack.pop() for _ in range(node.arity)]
         if _call_form(operator, operands):
             text = f"{operator.name}({', '.join(operand[0] for operand in operands)})"
-            stack.append((text, ATOM, node))
+            stack.append((mark(node, text), ATOM, node))
             continue
         texts = [
             text if precedence >= least else f"({text})"
             for (text, precedence, _), least in zip(operands, operator.operands, strict=False)
         ]
-        stack.append((operator.infix.format(*texts), operator.precedence, node))
+        stack.append((mark(node, operator.infix.format(*texts)), operator.precedence, node))
     return stack[0][0]
 
 
@@ -200,7 +206,9 @@ def short_numbers(tree: MaskedTree) -> MaskedTree:
     def shown(position: int, node: Node) -> Node:
         if position in slots:
             return gp.Terminal(f"C{next(names)}", True, node.ret)
-        return Constant(float(f"{node.value:.4g}"), fitted=False) if isinstance(node, Constant) else node
+        if not isinstance(node, Constant):
+            return node
+        return Constant(float(f"{node.value:.4g}"), fitted=False, mutable=node.mutable)
 
     return MaskedTree([shown(position, node) for position, node in enumerate(tree)])
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from deap_vsr.control.checkpoint import tree_state
 from deap_vsr.control.vertical import Round
 from deap_vsr.errors import ExpressionError
 from deap_vsr.metrics import Verdict
@@ -96,6 +97,7 @@ def _round_json(record: Round) -> dict[str, Any]:
         "freed": [f"x{column + 1}" for column in record.freed],
         "controlled": [f"x{column + 1}" for column in record.controlled],
         "expression": record.tree.to_infix(),
+        "nodes": tree_state(record.tree),
         "errors": list(record.errors),
         "constants": [list(row) for row in record.constants],
         "slots": record.slots,

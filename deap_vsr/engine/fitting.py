@@ -315,7 +315,7 @@ def _starts(tree: MaskedTree, starts: Array | None) -> Array:
     n_constants = tree.n_constants
     if starts is None:
         return np.array([tree.constants], dtype=float).reshape(1, n_constants)
-    starts = np.array(starts, dtype=float, ndmin=2)
+    starts = np.array(starts, dtype=float, ndmin=2, order="C")  # in another order the kernel would be compiled anew
     if starts.shape[1] != n_constants or not len(starts):
         raise ExpressionError(f"starts have shape {starts.shape}, expected (n, {n_constants})")
     return starts

@@ -26,7 +26,8 @@ def test_the_wheel_holds_both_packages_the_data_and_nothing_else_at_the_top(whee
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"deap_vsr", "cfg_mcts"}
     assert sum(name.startswith("deap_vsr/data/") and name.endswith(".json") for name in names) == 600
-    assert "deap_vsr/data/sources/problems.csv" in names
+    assert {"deap_vsr/data/sources/problems.csv", "deap_vsr/data/sources/paper_tables.csv"} <= set(names)
+    assert {"deap_vsr/compare/report.css", "deap_vsr/compare/report.js"} <= set(names)
     assert "deap_vsr/py.typed" in names
 
 

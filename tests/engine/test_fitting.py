@@ -19,6 +19,7 @@ from deap_vsr import ExpressionError, MaskedTree, Trial
 from deap_vsr.engine import Dataset, FitCache, evaluate, fit, fit_many
 from deap_vsr.engine.optimizers import NAMES
 from deap_vsr.engine.program import encoder
+from deap_vsr.engine.trials import fit_trials
 from deap_vsr.tree import Constant, primitive_set
 
 
@@ -81,6 +82,17 @@ def test_warm_starts_are_used():
     hard = trial("sin(40*x1)")
     assert fit(tree("sin(C*x1)"), [hard], starts=[[40.01]], n_starts=0).errors[0] < 1e-20
     assert fit(tree("sin(C*x1)"), [hard], starts=[[1.0]], n_starts=0).errors[0] > 0.1
+
+
+def test_starts_in_any_order_of_memory_run_in_the_kernel_that_is_compiled():
+    X = points()
+    given = [Trial(X, 2.0 * X[:, 0] + 3.0)]
+    starts = np.array([[1.0, 1.0], [2.0, 2.5], [5.0, 0.5]])
+    found = fit(tree("C*x1 + C"), given, starts=starts)
+    compiled = len(fit_trials.signatures)
+    again = fit(tree("C*x1 + C"), given, starts=np.asfortranarray(starts))
+    assert len(fit_trials.signatures) == compiled
+    np.testing.assert_array_equal(again.constants, found.constants)
 
 
 def test_fitting_replaces_constants_and_never_edits_the_tree():

@@ -1,0 +1,1 @@
+"""The comparison harness: suites -> runs -> store -> tables, pictures, report."""

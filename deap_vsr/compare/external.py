@@ -1,0 +1,242 @@
+"""Other people's methods beside ours: gplearn, pyoperon and PySR, one small adapter each.
+
+Each gets the oracle's data as a table of points drawn from the domains, the same limits and the same judge. They are
+optional: ``pip install deap-vsr[peers]``, or the packages one by one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import deap_vsr
+from deap_vsr.control.equation import Equation
+from deap_vsr.control.experiment import draw_inputs
+from deap_vsr.control.oracle import EquationOracle
+from deap_vsr.errors import VsrError
+from deap_vsr.memory import peak_memory
+from deap_vsr.metrics import RECOVERY_NMSE, judge, nmse
+from deap_vsr.operators import Array
+from deap_vsr.result import Result
+from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, variable
+
+#: Points of the table where no limit on queries is given, and the most that are drawn.
+TABLE_POINTS, MAX_POINTS = 1_000, 10_000
+#: Normalised error at which a method may stop, where it can be told.
+TARGET = 1e-14
+
+
+@dataclass(frozen=True)
+class Table:
+    """What an adapter is given: the data, the operators allowed, and the limits."""
+
+    X: Array
+    y: Array
+    function_set: tuple[str, ...]
+    seed: int
+    time_limit: float | None
+    max_evaluations: int | None
+
+    @property
+    def enough(self) -> float:
+        """The mean squared error at which a method may stop."""
+        return TARGET * float(np.var(self.y))
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A method of another package: `fit` returns the formula and the number of evaluations."""
+
+    package: str
+    fit: Callable[[Table], tuple[MaskedTree, int]]
+    needs: str = ""
+    """A program that has to be there as well."""
+
+    def check(self) -> None:
+        """Raise VsrError if the package is not installed."""
+        if find_spec(self.package) is None:
+            raise VsrError(
+                f"method {self.package} needs the package {self.package}: pip install {self.package}, "
+                "or deap-vsr[peers] for all of them"
+            )
+        if self.needs and shutil.which(self.needs) is None:
+            raise VsrError(f"method {self.package} needs {self.needs}, which is not on this machine")
+
+
+def discover_external(
+    equation: Equation,
+    method: str,
+    *,
+    seed: int,
+    noise: float,
+    time_limit: float | None,
+    max_evaluations: int | None,
+    max_queries: int | None,
+) -> Result:
+    """Find a formula with another package's method; limits as in :func:`deap_vsr.methods.discover`."""
+    adapter = ADAPTERS[method]
+    adapter.check()
+    oracle = EquationOracle(equation, noise, seed)
+    n_points = min(max_queries or TABLE_POINTS, MAX_POINTS)
+    memory = peak_memory()
+    started = time.perf_counter()
+    X = draw_inputs(equation.variables, n_points, np.random.default_rng(seed))
+    y = oracle.evaluate(X)
+    good = np.isfinite(y)
+    if not good.any():
+        raise VsrError(f"{equation.name}: none of {n_points} points has a finite y")
+    table = Table(X[good], y[good], equation.function_set, seed, time_limit, max_evaluations)
+    tree, evaluations = adapter.fit(table)
+    seconds = time.perf_counter() - started
+    held = peak_memory() - memory
+    return Result(
+        tree=tree,
+        method=method,
+        expansion=None,
+        schedule=(tuple(range(equation.n_vars)),),
+        seed=seed,
+        noise=noise,
+        budget={"seconds": time_limit, "evaluations": max_evaluations, "queries": max_queries},
+        settings={"package": adapter.package, "version": version(adapter.package), "points": int(good.sum())},
+        seconds=seconds,
+        evaluations=evaluations,
+        oracle_queries=oracle.queries,
+        peak_memory_mb=held,
+        stopped_by=_stopped_by(tree, table, seconds),
+        equation=equation.name,
+        verdict=judge(tree, equation),
+        version=deap_vsr.__version__,
+    )
+
+
+def _stopped_by(tree: MaskedTree, table: Table, seconds: float) -> str:
+    if nmse(table.y, tree.evaluate(table.X)) <= RECOVERY_NMSE:
+        return "found"
+    return "seconds" if table.time_limit is not None and seconds >= table.time_limit else "evaluations"
+
+
+# --- gplearn ------------------------------------------------------------------------------
+
+_GPLEARN_POPULATION = 500
+_GPLEARN = ("add", "sub", "mul", "div", "sqrt", "log", "abs", "neg", "inv", "max", "min", "sin", "cos", "tan")
+
+
+def _fit_gplearn(table: Table) -> tuple[MaskedTree, int]:
+    """Fit generation by generation, as gplearn itself knows no limit in seconds or evaluations."""
+    from gplearn.functions import make_function
+    from gplearn.genetic import SymbolicRegressor
+
+    functions: list[Any] = [name for name in table.function_set if name in _GPLEARN]
+    if "n2" in table.function_set:
+        functions.append(make_function(function=np.square, name="n2", arity=1))
+    if "exp" in table.function_set:  # gplearn wants functions that are finite everywhere
+        functions.append(make_function(function=lambda x: np.exp(np.clip(x, -700, 700)), name="exp", arity=1))
+    population = min(_GPLEARN_POPULATION, table.max_evaluations or _GPLEARN_POPULATION)
+    most = (table.max_evaluations or 10**9) // population
+    model = SymbolicRegressor(
+        population_size=max(population, 2),
+        generations=1,
+        tournament_size=min(20, max(population, 2)),
+        function_set=functions,
+        metric="mse",
+        stopping_criteria=table.enough,
+        const_range=(-1.0, 1.0) if "const" in table.function_set else None,
+        warm_start=True,
+        low_memory=True,
+        random_state=table.seed,
+    )
+    begun = time.perf_counter()
+    for generation in range(1, max(most, 1) + 1):
+        model.set_params(generations=generation)
+        with np.errstate(all="ignore"):
+            model.fit(table.X, table.y)
+        late = table.time_limit is not None and time.perf_counter() - begun >= table.time_limit
+        if late or model.run_details_["best_fitness"][-1] <= table.enough:
+            break
+    return MaskedTree(_gplearn_nodes(model._program.program)).checked(), generation * population
+
+
+def _gplearn_nodes(program: list[Any]) -> Iterator[Node]:
+    for item in program:
+        if isinstance(item, int):
+            yield variable(item + 1)
+        elif isinstance(item, float):
+            yield Constant(float(item), fitted=False)
+        else:
+            yield node_from_name(item.name)
+
+
+# --- pyoperon -----------------------------------------------------------------------------
+
+#: Operon's names of our operators, where they differ; it has no inv, and divides instead.
+_OPERON = {"n2": "square", "inv": "div"}
+_OPERON_SAME = ("add", "sub", "mul", "div", "pow", "abs", "cos", "exp", "log", "sin", "sqrt", "tan", "tanh")
+
+
+def _fit_operon(table: Table) -> tuple[MaskedTree, int]:
+    from pyoperon.sklearn import SymbolicRegressor
+
+    symbols = [_OPERON.get(name, name) for name in table.function_set if name in (*_OPERON, *_OPERON_SAME)]
+    symbols += ["variable"] + (["constant"] if "const" in table.function_set else [])
+    model = SymbolicRegressor(
+        allowed_symbols=",".join(dict.fromkeys(symbols)),
+        optimizer_iterations=5,
+        generations=10**6,
+        max_evaluations=table.max_evaluations or 10**9,
+        max_time=None if table.time_limit is None else max(1, round(table.time_limit)),
+        epsilon=TARGET,
+        n_threads=1,
+        random_state=table.seed,
+    )
+    model.fit(table.X, table.y)
+    names = [f"x{column + 1}" for column in range(table.X.shape[1])]
+    text = model.get_model_string(model.model_, 17, names).replace("^", "**")
+    counts = model.stats_
+    return MaskedTree.from_infix(text), int(counts["residual_evaluations"] + counts["jacobian_evaluations"])
+
+
+# --- PySR ---------------------------------------------------------------------------------
+
+_PYSR_BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^"}
+_PYSR_UNARY = {"n2": "square", "n3": "cube", "inv": "inv(x) = 1/x"}
+_PYSR_SAME = ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "abs")
+
+
+def _fit_pysr(table: Table) -> tuple[MaskedTree, int]:
+    from pysr import PySRRegressor
+
+    model = PySRRegressor(
+        binary_operators=[_PYSR_BINARY[name] for name in table.function_set if name in _PYSR_BINARY],
+        unary_operators=[
+            _PYSR_UNARY.get(name, name) for name in table.function_set if name in (*_PYSR_UNARY, *_PYSR_SAME)
+        ],
+        extra_sympy_mappings={"inv": lambda x: 1 / x},
+        niterations=10**6,
+        max_evals=table.max_evaluations,
+        timeout_in_seconds=table.time_limit,
+        early_stop_condition=table.enough,
+        parallelism="serial",
+        deterministic=True,
+        random_state=table.seed,
+        progress=False,
+        verbosity=0,
+        temp_equation_file=True,
+    )
+    names = [f"x{column + 1}" for column in range(table.X.shape[1])]
+    model.fit(table.X, table.y, variable_names=names)
+    # Evaluations are not told: the limit is given where there was one.
+    return MaskedTree.from_sympy(model.sympy()), table.max_evaluations or 0
+
+
+ADAPTERS = {
+    "gplearn": Adapter("gplearn", _fit_gplearn),
+    "pyoperon": Adapter("pyoperon", _fit_operon),
+    "pysr": Adapter("pysr", _fit_pysr, needs="julia"),
+}

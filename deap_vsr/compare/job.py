@@ -1,0 +1,69 @@
+"""One run of a comparison, and the problem it is of. Light to import: processes that wait for runs need no more."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
+#: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run.
+COLUMNS = (
+    "problem", "method", "seed", "noise", "optimizer", "preset", "time_limit", "max_evaluations", "max_queries",
+    "set", "group", "n_vars", "digest",
+    "status", "error", "recovered", *METRICS, "stopped_by", "expression",
+    "seconds", "evaluations", "oracle_queries", "peak_memory_mb",
+    "trace", "result", "versions", "machine",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An equation file as it is sent to whoever runs it, which may be a machine without that file."""
+
+    name: str
+    set: str
+    group: str
+    n_vars: int
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """What tells this file from another of the same name."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: everything that has to be the same for it to be repeated.
+
+    `method` is a method's name, with its expansion behind a plus where it is not the method's own. An `optimizer` or
+    `preset` of None is the method's own.
+    """
+
+    problem: str
+    method: str
+    seed: int
+    noise: float = 0.0
+    optimizer: str | None = None
+    preset: str | None = None
+    time_limit: float | None = None
+    max_evaluations: int | None = None
+    max_queries: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other job of its comparison."""
+        return key_of(asdict(self))
+
+    @property
+    def title(self) -> str:
+        """The run in a few words."""
+        noise = f", noise {self.noise:g}" if self.noise else ""
+        optimizer = f", {self.optimizer}" if self.optimizer else ""
+        return f"{self.problem} {self.method}{optimizer}, seed {self.seed}{noise}"
+
+
+def key_of(row: dict[str, Any]) -> str:
+    """Return the key of the job that a row is of."""
+    return f"{row['problem']}|{row['method']}|{row['optimizer'] or ''}|{float(row['noise'])!r}|{row['seed']}"

@@ -1,0 +1,50 @@
+"""The path of reduced forms of a run as HTML: frozen nodes and slots coloured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from deap_vsr.control.checkpoint import tree_from
+from deap_vsr.errors import VsrError
+from deap_vsr.notation import infix, short_numbers
+from deap_vsr.simplify import without_neutral
+from deap_vsr.tree import Constant, Node, is_mutable
+
+
+def path_html(rounds: Sequence[dict[str, Any]]) -> str:
+    """Return the last pass through the schedule, round by round; `rounds` as in the JSON of a result."""
+    if not rounds:
+        return ""
+    start = max((i for i in range(1, len(rounds)) if len(rounds[i]["freed"]) <= len(rounds[i - 1]["freed"])), default=0)
+    before = f"<p>{start} rounds of earlier passes are left out.</p>" if start else ""
+    return f'{before}<ol class="path">{"".join(map(_round, rounds[start:]))}</ol>'
+
+
+def _round(record: dict[str, Any]) -> str:
+    held = " ".join(record["controlled"]) or "nothing"
+    errors = [error for error in record["errors"] if error is not None]
+    largest = f"largest error {max(errors):.2g}" if errors else "no error known"
+    fit = "" if record["accepted"] else ' <span class="tag bad">does not fit</span>'
+    slots = f"{record['slots']} slot{'s' if record['slots'] != 1 else ''}"
+    return (
+        f'<li><div class="held">free: {escape(" ".join(record["freed"]))}; held: {escape(held)}; {largest}; '
+        f'{slots}{fit}</div><div class="formula">y = {_formula(record)}</div></li>'
+    )
+
+
+def _formula(record: dict[str, Any]) -> str:
+    """Return the reduced form with its nodes coloured; plain where an operator is not known here."""
+    try:
+        tree = short_numbers(tree_from(record["nodes"]))
+    except (VsrError, KeyError, TypeError, ValueError):
+        return escape(str(record["expression"]))
+    return infix(without_neutral(tree), mark=_coloured)
+
+
+def _coloured(node: Node, text: str) -> str:
+    """Wrap a sub-tree's text, in which those of its operands are wrapped already: their colours lie on top of its."""
+    slot = not node.arity and not isinstance(node, Constant) and str(node.value).startswith("C")
+    kind = "slot" if slot else "open" if is_mutable(node) else "frozen"
+    return f'<span class="{kind}">{text if node.arity else escape(text)}</span>'

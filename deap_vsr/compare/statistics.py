@@ -1,0 +1,124 @@
+"""Numbers over rows: groups, medians, and methods against each other run by run."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from deap_vsr.metrics import Quartiles, accuracy, quartiles
+
+Row = dict[str, Any]
+
+#: Errors below count as equal, here as in the paper's tables.
+TIE = 1e-6
+#: What a failed run counts as, by measure; +inf if it is not here.
+_WORST = {"r2": -math.inf, "inv_nmse": 0.0, "inv_nrmse": 0.0}
+
+
+def label(row: Row) -> str:
+    """Return the name under which a row is compared: its method, and how constants were fitted if that was asked."""
+    return f"{row['method']} [{row['optimizer']}]" if row["optimizer"] else str(row["method"])
+
+
+def number(row: Row, name: str) -> float:
+    """Return an entry of a row; NaN where there is none."""
+    return math.nan if row[name] is None else float(row[name])
+
+
+def natural(text: object) -> list[str | int]:
+    """Sort key in which prog_10 comes after prog_9."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", str(text)))]
+
+
+def ordered(rows: Iterable[Row], methods: Sequence[str]) -> list[Row]:
+    """Return the rows in an order that does not depend on which was finished first; methods as in `methods`."""
+
+    def place(row: Row) -> tuple[Any, ...]:
+        method = methods.index(row["method"]) if row["method"] in methods else len(methods)
+        where = (natural(row["set"]), natural(row["group"]), row["noise"], method, natural(row["optimizer"] or ""))
+        return (*where, natural(row["problem"]), row["seed"])
+
+    return sorted(rows, key=place)
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows by what they have under `names`, in the order in which they come; "label" is the method's."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(label(row) if name == "label" else row[name] for name in names), []).append(row)
+    return groups
+
+
+def summary(rows: Sequence[Row], name: str) -> Quartiles:
+    """Return median and quartiles of a measure of a group; a failed run counts as the worst."""
+    return quartiles([number(row, name) for row in rows], _WORST.get(name, math.inf))
+
+
+def cost(rows: Sequence[Row], name: str) -> float:
+    """Return the median of a cost (seconds, queries, ...) over the runs that have one; NaN if none has."""
+    values = [float(row[name]) for row in rows if row[name] is not None]
+    return float(np.median(values)) if values else math.nan
+
+
+def recovered(rows: Sequence[Row]) -> float:
+    """Return the share of a group whose formula was recovered, as the judge says."""
+    return sum(bool(row["recovered"]) for row in rows) / len(rows)
+
+
+def accurate(rows: Sequence[Row]) -> float:
+    """Return the share of a group with R2 >= 0.999, which the paper calls recovery."""
+    return accuracy(number(row, "r2") for row in rows)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two methods on the same problems with the same seeds: the first wins, is equal, loses.
+
+    `p_value` is that of Wilcoxon's signed-rank test, two-sided, over `n_problems` problems (seeds of one problem are
+    not independent: their median counts); 1 if no problem tells the methods apart.
+    """
+
+    wins: int
+    ties: int
+    losses: int
+    n_problems: int
+    p_value: float
+
+
+def paired(rows: Iterable[Row], first: str, second: str) -> Paired:
+    """Compare the NMSE of two labels over the runs that both have."""
+    errors: dict[str, dict[tuple[Any, ...], float]] = {first: {}, second: {}}
+    for row in rows:
+        if label(row) in errors:
+            nmse = number(row, "nmse")
+            floored = math.inf if math.isnan(nmse) else max(nmse, TIE)
+            errors[label(row)][row["problem"], row["noise"], row["seed"]] = floored
+    common = [key for key in errors[first] if key in errors[second]]
+    pairs = [(errors[first][key], errors[second][key]) for key in common]
+    differences: dict[tuple[Any, ...], list[float]] = {}
+    for key, (one, other) in zip(common, pairs, strict=True):
+        # In powers of ten: a test on plain differences would only see the problems with the largest errors.
+        step = math.log10(min(one, 1e12)) - math.log10(min(other, 1e12))
+        differences.setdefault(key[:2], []).append(step)
+    return Paired(
+        sum(one < other for one, other in pairs),
+        sum(one == other for one, other in pairs),
+        sum(one > other for one, other in pairs),
+        len(differences),
+        _signed_rank([float(np.median(steps)) for steps in differences.values()]),
+    )
+
+
+def _signed_rank(differences: list[float]) -> float:
+    if not any(differences):
+        return 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few problems, whose number stands beside
+        return float(wilcoxon(differences).pvalue)

@@ -1,0 +1,1 @@
+"""gplearn, an optional peer in comparisons. It ships no types."""

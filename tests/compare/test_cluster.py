@@ -1,0 +1,76 @@
+"""A comparison on a real Dask cluster, of which a worker is killed in the middle."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import ExitStack
+from importlib.util import find_spec
+
+import pytest
+
+from deap_vsr import VsrError
+from deap_vsr.compare import parallel
+from deap_vsr.compare.job import key_of
+from deap_vsr.compare.store import read_rows
+
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+
+
+def process(stack, *command):
+    """Start a process that ends with the test; its error output can be read."""
+    begun = subprocess.Popen(
+        [sys.executable, "-m", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    stack.callback(begun.communicate)
+    stack.callback(begun.kill)
+    return begun
+
+
+def read_until(begun, pattern):
+    """Return the first match of `pattern` in what a process says."""
+    for line in begun.stderr:
+        found = re.search(pattern, line)
+        if found:
+            return found
+    raise AssertionError(f"the process ended without {pattern}")
+
+
+@needs_dask
+def test_a_run_whose_worker_is_killed_is_done_by_another_and_none_is_counted_twice(tmp_path):
+    with ExitStack() as stack:
+        scheduler = process(
+            stack, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"
+        )
+        address = read_until(scheduler, r"Scheduler at:\s+(tcp://\S+)")[1]
+        worker = ["distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        workers = [process(stack, *worker, "--local-directory", tmp_path / str(n)) for n in range(3)]
+        for one in workers:
+            read_until(one, "Registered to")
+        comparison = process(
+            stack, "deap_vsr", "compare", "trigonometric/inv/2-1-1/prog_[0-2].json", "--methods", "gp,vsr-gp",
+            "--max-evaluations", "2000", "--cluster", address, "--out", tmp_path / "out",
+        )  # fmt: skip
+        read_until(comparison, "^1/6 ")
+        os.kill(workers[0].pid, signal.SIGKILL)  # every worker is at a run now: six are to be done
+        said = comparison.communicate(timeout=120)[1]
+        assert comparison.returncode == 0, said
+    rows = read_rows(tmp_path / "out")
+    assert len(rows) == 6
+    assert set(Counter(map(key_of, rows)).values()) == {1}
+    assert {row["status"] for row in rows} == {"done"}
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@needs_dask
+def test_an_address_at_which_no_scheduler_answers_is_a_clear_error():
+    with pytest.raises(VsrError, match="no scheduler answers there"):
+        list(parallel.run_on_cluster([], "nowhere://127.0.0.1:1"))
+
+
+def test_without_dask_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(parallel, "find_spec", lambda name: None)
+    with pytest.raises(VsrError, match=r"pip install distributed, or deap-vsr\[cluster\]"):
+        list(parallel.run_on_cluster([], "tcp://127.0.0.1:1"))
