@@ -35,7 +35,10 @@ def compare_command(
     ],
     methods: Annotated[
         str,
-        typer.Option(help="e.g. gp,vsr-gp,vsr-gp+slotwise,vsr, or gplearn,pyoperon,pysr; empty: the suite's, or all."),
+        typer.Option(
+            help="e.g. gp,vsr-gp,vsr-gp+slotwise,mcts+coefficients,vsr, or gplearn,pyoperon,pysr; "
+            "empty: the suite's, or all."
+        ),
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="How many: 0, 1, ...")] = 1,
     time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds a run; 0: none. 60 if no limit is given.")] = 0.0,

@@ -6,6 +6,11 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from deap_vsr.errors import VsrError
+
+#: The named grammar of mcts and vsr-mcts, as a part of a variant's name.
+GRAMMAR = "coefficients"
+
 METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
 #: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run.
 COLUMNS = (
@@ -37,8 +42,8 @@ class Problem:
 class Job:
     """One run: everything that has to be the same for it to be repeated.
 
-    `method` is a method's name, with its expansion behind a plus where it is not the method's own. An `optimizer` or
-    `preset` of None is the method's own.
+    `method` is a variant: a method's name, with its expansion or its named grammar behind a plus where it is not the
+    method's own (:func:`parts_of`). An `optimizer` or `preset` of None is the method's own.
     """
 
     problem: str
@@ -62,6 +67,16 @@ class Job:
         noise = f", noise {self.noise:g}" if self.noise else ""
         optimizer = f", {self.optimizer}" if self.optimizer else ""
         return f"{self.problem} {self.method}{optimizer}, seed {self.seed}{noise}"
+
+
+def parts_of(variant: str) -> tuple[str, str | None, str | None]:
+    """Return method, expansion and grammar of a variant such as ``vsr-mcts+slotwise+coefficients``."""
+    method, *more = variant.split("+")
+    grammar = GRAMMAR if GRAMMAR in more else None
+    expansions = [part for part in more if part != GRAMMAR]
+    if len(expansions) > 1 or more.count(GRAMMAR) > 1:
+        raise VsrError(f"{variant}: expected a method, and behind it at most one expansion and one grammar")
+    return method, expansions[0] if expansions else None, grammar
 
 
 def key_of(row: dict[str, Any]) -> str:

@@ -9,8 +9,15 @@ from functools import lru_cache
 
 from deap_vsr.control.suites import data_root
 
-#: The paper's names of the methods that we have.
-NAMES = {"vsr-gp": "VSR-GP", "gp": "GP", "vsr-mcts": "VSR-MCTS", "mcts": "MCTS"}
+#: The paper's names of the methods that we have; its code searches with coefficient leaves.
+NAMES = {
+    "vsr-gp": "VSR-GP",
+    "gp": "GP",
+    "vsr-mcts": "VSR-MCTS",
+    "mcts": "MCTS",
+    "vsr-mcts+coefficients": "VSR-MCTS",
+    "mcts+coefficients": "MCTS",
+}
 
 #: What must be said wherever its figures stand beside ours.
 OTHER_DRAWS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import deap_vsr
 from deap_vsr.compare.external import ADAPTERS
-from deap_vsr.compare.job import Job, Problem
+from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
 from deap_vsr.control import suites
 from deap_vsr.control.equation import load_equation
@@ -68,7 +68,7 @@ def plan(
     Parameters
     ----------
     places : folders, globs, names of data/, or names of :data:`deap_vsr.compare.paper.SUITES`
-    methods : names as ``vsr-gp`` or ``vsr-gp+slotwise``; by default those of the suite, or all there are
+    methods : names as ``vsr-gp``, ``vsr-gp+slotwise`` or ``mcts+coefficients``; by default the suite's, or all
     n_seeds : seeds are 0 .. n_seeds - 1
     time_limit, max_evaluations, max_queries : limits of every run, the same for all; without any, 60 s
     noise : levels (standard deviations); by default those of the suite, or none
@@ -116,22 +116,23 @@ def _study(place: str) -> PaperSuite:
     return SUITES.get(place) or PaperSuite("", (place,))
 
 
-def check_method(variant: str) -> tuple[str, str | None]:
-    """Return method and expansion of a variant such as ``vsr-gp+slotwise``; VsrError if there is none such."""
-    method, _, expansion = variant.partition("+")
+def check_method(variant: str) -> None:
+    """Raise VsrError if there is no such variant as ``vsr-gp+slotwise``, or its package is not there."""
+    method, expansion, grammar = parts_of(variant)
     if method not in METHODS and method not in ADAPTERS:
         raise VsrError(f"unknown method {method!r}; known are {', '.join((*METHODS, *ADAPTERS))}")
     expansions = METHODS.get(method, ())
-    if expansion and expansion not in expansions:
+    if expansion is not None and expansion not in expansions:
         raise VsrError(f"method {method} has no expansion {expansion!r}; it has {' or '.join(expansions) or 'none'}")
+    if grammar is not None and "mcts" not in method:
+        raise VsrError(f"method {method} has no grammar {grammar!r}; vsr-mcts and mcts have")
     if method in ADAPTERS:
         ADAPTERS[method].check()
-    return method, expansion or None
 
 
 def _has_settings(variant: str) -> bool:
     """Whether a method takes presets and optimizers."""
-    method = variant.partition("+")[0]
+    method, _, _ = parts_of(variant)
     return method in METHODS and method != "vsr"
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from deap_vsr.compare.job import parts_of
 from deap_vsr.compare.paths import path_html
 from deap_vsr.compare.pictures import Picture, all_pictures
 from deap_vsr.compare.statistics import Row, label, ordered
@@ -210,11 +211,12 @@ def command_of(row: Row) -> str:
     """Return the command that repeats a run of ours; empty for another package's method."""
     from deap_vsr.methods import METHODS
 
-    method, _, expansion = row["method"].partition("+")
+    method, expansion, grammar = parts_of(row["method"])
     if method not in METHODS:
         return ""
     options = {
-        "--method": method, "--expansion": expansion, "--seed": row["seed"] or "", "--noise": row["noise"] or "",
+        "--method": method, "--expansion": expansion, "--grammar": grammar, "--seed": row["seed"] or "",
+        "--noise": row["noise"] or "",
         "--preset": row["preset"], "--optimizer": row["optimizer"], "--time-limit": row["time_limit"],
         "--max-evaluations": row["max_evaluations"], "--max-queries": row["max_queries"],
     }  # fmt: skip

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deap_vsr.compare.job import COLUMNS, METRICS, Job, Problem
+from deap_vsr.compare.job import COLUMNS, METRICS, Job, Problem, parts_of
 from deap_vsr.errors import VsrError, short
 
 Row = dict[str, Any]
@@ -115,11 +115,12 @@ def _discover(equation: Any, job: Job, trace: Trace) -> Any:
     limits = {name: getattr(job, name) for name in ("time_limit", "max_evaluations", "max_queries")}
     if job.method in ADAPTERS:
         return discover_external(equation, job.method, seed=job.seed, noise=job.noise, **limits)
-    method, _, expansion = job.method.partition("+")
+    method, expansion, grammar = parts_of(job.method)
     return discover(
         equation,
         method,
-        expansion=expansion or None,
+        expansion=expansion,
+        grammar=grammar,
         seed=job.seed,
         noise=job.noise,
         preset=job.preset,
@@ -154,7 +155,7 @@ def failure(given: Row, error: str) -> Row:
 
 def _versions(method: str) -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for package in ("deap-vsr", *_PACKAGES, method.partition("+")[0]):
+    for package in ("deap-vsr", *_PACKAGES, parts_of(method)[0]):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from deap_vsr.compare import statistics
@@ -215,8 +215,12 @@ def whole(value: float) -> Cell:
 
 
 def real(value: float, paper: Published | None = None) -> Cell:
-    """Return a cell of a number to three digits; empty for NaN."""
-    return _beside(f"{value:.3g}", value, paper, lambda sign: sign == "<")
+    """Return a cell of a number to three digits; empty for NaN.
+
+    It has no sign beside the paper's: costs on another machine, within other limits, are not compared.
+    """
+    shown = Cell("", None) if math.isnan(value) else Cell(f"{value:.3g}", value if math.isfinite(value) else str(value))
+    return replace(shown, paper=paper.text if paper else "")
 
 
 def share(value: float, paper: Published | None = None) -> Cell:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from deap_vsr import VsrError
-from deap_vsr.compare.job import Job, key_of
+from deap_vsr.compare.job import Job, key_of, parts_of
 from deap_vsr.compare.paper import NAMES, SUITES, compared, published
 from deap_vsr.compare.plan import plan
 from deap_vsr.control import suites
@@ -80,6 +80,8 @@ def test_settings_tell_files_of_other_content_apart(tmp_path):
         ({"places": ["paper:table9"]}, "unknown suite paper:table9; known are paper:table1"),
         ({"methods": ["magic"]}, "unknown method 'magic'; known are vsr"),
         ({"methods": ["gp+slotwise"]}, "method gp has no expansion 'slotwise'; it has none"),
+        ({"methods": ["gp+coefficients"]}, "method gp has no grammar 'coefficients'; vsr-mcts and mcts have"),
+        ({"methods": ["vsr-mcts+joint+slotwise"]}, "at most one expansion and one grammar"),
         ({"optimizers": ["ADAM"]}, "unknown optimizer 'ADAM'"),
         ({"preset": "mine"}, "unknown preset 'mine'"),
         ({"n_seeds": 0}, "at least one seed"),
@@ -96,6 +98,20 @@ def test_a_job_and_its_row_have_the_same_key_also_after_json():
     job = Job("p", "gp", 1, 0.1, "BFGS")
     assert key_of(json.loads(json.dumps(vars(job)))) == job.key != Job("p", "gp", 1, 0.1).key
     assert Job("p", "gp", 1, 0.02).key != Job("p", "gp", 1, 0.020000001).key
+
+
+@pytest.mark.parametrize(
+    ("variant", "parts"),
+    [
+        ("gp", ("gp", None, None)),
+        ("vsr-gp+slotwise", ("vsr-gp", "slotwise", None)),
+        ("mcts+coefficients", ("mcts", None, "coefficients")),
+        ("vsr-mcts+slotwise+coefficients", ("vsr-mcts", "slotwise", "coefficients")),
+    ],
+)
+def test_a_variant_names_method_expansion_and_grammar(variant, parts):
+    assert parts_of(variant) == parts
+    assert plan(["feynman-unit/I.39.22"], methods=[variant]).methods == (variant,)
 
 
 # --- the paper ----------------------------------------------------------------------------

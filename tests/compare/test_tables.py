@@ -109,7 +109,7 @@ def test_recovery_time_and_memory_stand_beside_the_paper_s():
     table = tables.recovery([row_of("gp", 1e-4), row_of("gp", 0.5, seed=1)])
     (accuracy,), (minutes,), (held,) = (column(table, name) for name in ("R2 >= 0.999", "minutes", "memory (MB)"))
     assert (accuracy.text, accuracy.paper, accuracy.sign) == ("50%", "40%", "=")
-    assert (minutes.value, minutes.paper, minutes.better) == (0.025, "2", True)
+    assert (minutes.value, minutes.paper, minutes.sign) == (0.025, "2", "")  # another machine, other limits
     assert (held.value, held.paper, held.better) == (3.0, "42", True)
 
 
