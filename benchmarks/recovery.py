@@ -31,6 +31,7 @@ def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
         "recovered": bool(verdict and verdict.recovered),
         "same_form": bool(verdict and verdict.same_form),
         "nmse": verdict.metrics["nmse"] if verdict else None,
+        "mse": verdict.metrics["mse"] if verdict else None,
         "accurate": bool(verdict and verdict.metrics["r2"] >= 0.999),
         "seconds": result.seconds,
         "queries": result.oracle_queries,
