@@ -119,7 +119,9 @@ def discover_external(
 def _stopped_by(tree: MaskedTree, table: Table, seconds: float) -> str:
     if nmse(table.y, tree.evaluate(table.X)) <= RECOVERY_NMSE:
         return "found"
-    return "seconds" if table.time_limit is not None and seconds >= table.time_limit else "evaluations"
+    if table.time_limit is not None and (table.max_evaluations is None or seconds >= table.time_limit):
+        return "seconds"
+    return "evaluations"
 
 
 # --- gplearn ------------------------------------------------------------------------------
@@ -157,7 +159,9 @@ def _fit_gplearn(table: Table) -> tuple[MaskedTree, int]:
         model.set_params(generations=generation)
         with np.errstate(all="ignore"):
             model.fit(table.X, table.y)
-        late = table.time_limit is not None and time.perf_counter() - begun >= table.time_limit
+        spent = time.perf_counter() - begun
+        # The next generation takes about as long as those before.
+        late = table.time_limit is not None and spent * (generation + 1) / generation > table.time_limit
         if late or model.run_details_["best_fitness"][-1] <= table.enough:
             break
     return MaskedTree(_gplearn_nodes(model._program.program)).checked(), generation * population
@@ -171,6 +175,8 @@ def _gplearn_nodes(program: list[Any]) -> Iterator[Node]:
             yield Constant(float(item), fitted=False)
         else:
             yield node_from_name(item.name)
+            if item.name in ("sqrt", "log"):  # gplearn takes them of magnitudes
+                yield node_from_name("abs")
 
 
 # --- pyoperon -----------------------------------------------------------------------------
@@ -190,7 +196,7 @@ def _fit_operon(table: Table) -> tuple[MaskedTree, int]:
         optimizer_iterations=5,
         generations=10**6,
         max_evaluations=table.max_evaluations or 10**9,
-        max_time=None if table.time_limit is None else max(1, round(table.time_limit)),
+        max_time=None if table.time_limit is None else max(1, int(table.time_limit)),
         epsilon=TARGET,
         n_threads=1,
         random_state=table.seed,

@@ -109,6 +109,7 @@ def _panels(
 
     labels = list(dict.fromkeys(map(label, rows)))
     shown = list(panels.items())[:_MAX_PANELS]
+    missing = len(panels) - len(shown)
     columns = 2 if len(shown) > 1 else 1
     lines = -(-len(shown) // columns)
     per_line = 2 * columns  # of the legend
@@ -119,6 +120,8 @@ def _panels(
         axis.set_title(title, fontsize=10)
     for axis in axes[len(shown) :]:
         axis.set_axis_off()
+    if missing:
+        figure.suptitle(f"{len(shown)} of {len(panels)} groups are shown", fontsize=9)
     handles = [Patch(facecolor=_colour(i), alpha=0.5, label=name) for i, name in enumerate(labels)]
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(len(labels), per_line), fontsize=9, frameon=False
@@ -189,7 +192,7 @@ def _convergence(rows: Sequence[Row]) -> Figure:
     """Draw the best error so far of every run; in vertical search it begins anew with every round."""
 
     def draw(axis: Axes, title: str, members: list[Row], labels: list[str]) -> None:
-        for row in members[:_MAX_CURVES]:
+        for row in members[:: -(-len(members) // _MAX_CURVES)]:  # evenly, so that no method is left out
             points: list[dict[str, Any]] = row["trace"]
             colour = _colour(labels.index(label(row)))
             x = [max(point["evaluations"], 1) for point in points]
@@ -202,5 +205,9 @@ def _convergence(rows: Sequence[Row]) -> Figure:
         axis.set_ylabel("best error")
         axis.grid(alpha=0.3)
 
-    followed = grouped([row for row in rows if row["trace"]], "set", "group")
-    return _panels(rows, {f"{where} {group}".strip(): members for (where, group), members in followed.items()}, draw)
+    followed = grouped([row for row in rows if row["trace"]], "set", "group", "noise")
+    panels = {
+        f"{where} {group}{f', noise {noise:g}' if noise else ''}".strip(): members
+        for (where, group, noise), members in followed.items()
+    }
+    return _panels(rows, panels, draw)

@@ -86,8 +86,12 @@ def plan(
     unknown = [name for name in optimizers if name not in ("lm", *OPTIMIZERS)]
     if unknown:
         raise VsrError(f"unknown optimizer {unknown[0]!r}; known are lm, {', '.join(OPTIMIZERS)}")
-    if time_limit is None and max_evaluations is None and max_queries is None:
-        time_limit = 60.0
+    if time_limit is None and max_evaluations is None:
+        outside = [method for method in methods if method in ADAPTERS]
+        if max_queries is None:
+            time_limit = 60.0
+        elif outside:  # it asks for its table once, and would go on for ever
+            raise VsrError(f"method {outside[0]} needs --time-limit or --max-evaluations beside --max-queries")
     problems: dict[str, Problem] = {}
     left_out: list[str] = []
     jobs: dict[str, Job] = {}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -29,6 +30,8 @@ HANG_AFTER = 6 * 3600.0
 #: Columns in which two runs of one job may differ; `trace` and `result` hold seconds as well.
 VOLATILE = ("seconds", "peak_memory_mb", "machine", "versions", "trace", "result")
 _PACKAGES = ("deap", "numba", "numpy", "scipy", "sympy")
+#: One core for each run, however many run at a time.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "JULIA_NUM_THREADS")
 #: Points of a convergence curve that are kept, at most.
 _MAX_TRACE = 200
 
@@ -46,7 +49,9 @@ def run_apart(given: Row, owner: int | None = None) -> Row:
     The process ends if this one does, or that with the id `owner`.
     """
     command = [sys.executable, "-m", "deap_vsr.compare.run", str(os.getpid()), str(owner or os.getpid())]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    environment = dict(os.environ) | dict.fromkeys(_THREADS, "1")
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
         try:
             out, said = process.communicate(json.dumps(given).encode(), timeout=given["hang_after"])
         except subprocess.TimeoutExpired:
@@ -166,11 +171,13 @@ def _versions(method: str) -> dict[str, str]:
 def _machine() -> dict[str, Any]:
     """Return what the machine is; not what it is called, as reports are mailed."""
     try:
-        model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        model = None
+        told = ""
+    model, flags = (re.search(rf"{name}\s*: (.+)", told) for name in ("model name", "flags"))
     return {
         "processor": model[1] if model else platform.processor(),
+        "instructions": hashlib.sha256(flags[1].encode()).hexdigest()[:8] if flags else "",
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
     }
@@ -195,7 +202,8 @@ def _is_alive(process: int) -> bool:
 
 def main(parent: int, owner: int) -> None:
     """Read an order, do it, print the row."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked for the run
+    for stop in (signal.SIGINT, signal.SIGTERM):  # these are for who asked for the run, with whom it ends
+        signal.signal(stop, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent, owner), daemon=True).start()
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a package prints is no part of the answer

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -73,7 +74,8 @@ class Store:
                 written += os.write(self._fd, line[written:])
             os.fsync(self._fd)
         except OSError as error:
-            os.ftruncate(self._fd, before)
+            with suppress(OSError):  # a torn line is cut off when the folder is opened again
+                os.ftruncate(self._fd, before)
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             todo = "make room on the disk" if full else "see to the disk"
             raise VsrError(
@@ -162,5 +164,10 @@ def _write_at_once(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except OSError as error:
         raise VsrError(f"{path}: cannot write: {error.strerror}") from None

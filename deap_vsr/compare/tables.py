@@ -176,12 +176,13 @@ def pairs(rows: Sequence[Row]) -> Table:
                 found = statistics.paired(runs, first, second)
                 lines.append((
                     text(where), real(noise), text(first), text(second), whole(found.wins), whole(found.ties),
-                    whole(found.losses), whole(found.n_problems), real(found.p_value),
+                    whole(found.losses), whole(found.n_problems), whole(found.n_untied), real(found.p_value),
                 ))  # fmt: skip
-    columns = ("set", "noise", "first", "second", "first wins", "ties", "first loses", "problems", "p")
+    columns = ("set", "noise", "first", "second", "first wins", "ties", "first loses", "problems", "untied", "p")
     note = (
         "NMSE of the same problem and seed; both below 1e-6 is a tie, a failed run loses. p: Wilcoxon's signed-rank "
-        "test, two-sided, on the logarithms, over problems (the median over seeds, which are not independent)."
+        "test, two-sided, on the logarithms, over the untied problems (the median over seeds, which are not "
+        "independent); not corrected for the number of pairs."
     )
     return Table("pairs", "Methods against each other", columns, tuple(lines), note)
 
@@ -197,7 +198,8 @@ def _figures(where: str, noise: float, measure: str) -> dict[tuple[str, str], Pu
 
 def _legend() -> str:
     return (
-        "In brackets the paper's figure; ▼ ours is less than half of it, ▲ more than twice, = neither. " + OTHER_DRAWS
+        "In brackets the paper's figure; ▼ ours is less than half of it, ▲ more than twice, = neither; costs, on "
+        "another machine and within other limits, have no sign. " + OTHER_DRAWS
     )
 
 

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -45,6 +47,19 @@ def started(*arguments):
     )  # fmt: skip
 
 
+def read_until(process, beginning):
+    """Read what the command says up to a line; a command that ends before, or is silent for long, is an error."""
+    guard = threading.Timer(120, process.kill)
+    guard.start()
+    try:
+        for line in process.stderr:
+            if line.startswith(beginning):
+                return
+    finally:
+        guard.cancel()
+    raise AssertionError(f"it ended without {beginning}")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A comparison that nobody interrupted, two runs at a time."""
@@ -79,12 +94,16 @@ def test_every_run_has_a_line_with_the_time_left(finished):
 def test_killed_five_times_and_resumed_it_ends_as_if_nothing_had_happened(finished, tmp_path):
     folder = tmp_path / "killed"
     rng = random.Random(7)
-    for resume in [[], *[["--resume"]] * 4]:
-        with started(*SIX, "--jobs", 1, "--out", folder, *resume) as process:
-            try:
-                process.communicate(timeout=rng.uniform(2.0, 7.0))
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+    for kill in range(5):
+        with started(*SIX, "--jobs", 1, "--out", folder, *["--resume"] * (kill > 0)) as process:
+            read_until(process, f"{kill}/6" if kill else "6 runs")
+            with suppress(subprocess.TimeoutExpired):  # somewhere in the next run
+                process.communicate(timeout=rng.uniform(0.0, 0.8))
+            # The whole group, or the process alone, whose runs then end by themselves.
+            (os.killpg if kill % 2 else os.kill)(process.pid, signal.SIGKILL)
+            process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        assert len(read_rows(folder)) < 6
     with started(*SIX, "--jobs", 1, "--out", folder, "--resume") as process:
         process.communicate(timeout=200)
     assert process.returncode == 0
@@ -94,8 +113,7 @@ def test_killed_five_times_and_resumed_it_ends_as_if_nothing_had_happened(finish
 
 def test_ctrl_c_exits_with_130_and_leaves_a_folder_to_go_on_with(tmp_path):
     with started(*SIX, "--jobs", 2, "--out", tmp_path) as process:
-        while not process.stderr.readline().startswith("1/6"):
-            pass
+        read_until(process, "1/6")
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         said = process.communicate(timeout=100)[1]
     assert process.returncode == 130

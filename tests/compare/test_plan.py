@@ -87,6 +87,7 @@ def test_settings_tell_files_of_other_content_apart(tmp_path):
         ({"n_seeds": 0}, "at least one seed"),
         ({"max_evaluations": 0}, "limits above 0"),
         ({"noise": [-0.1]}, "levels of noise"),
+        ({"methods": ["gplearn"], "max_queries": 500}, "gplearn needs --time-limit or --max-evaluations beside"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_runs(options, message):

@@ -34,8 +34,9 @@ def test_the_results_are_complete_and_of_the_problems_that_are_here():
 def test_a_fresh_run_gives_the_row_that_is_committed(method):
     job = next(job for job in ROWS if job.method == method)
     fresh = do(order(job, planned().problems[job.problem]))
-    assert (fresh["status"], fresh["recovered"]) == ("done", ROWS[job]["recovered"])
-    # Elsewhere last digits may differ, and then a search takes another way.
+    assert fresh["status"] == "done"
+    assert fresh["recovered"] or method != "vsr"
+    # Elsewhere last digits may differ, and then a random search takes another way.
     if (fresh["machine"], fresh["versions"]) == (ROWS[job]["machine"], ROWS[job]["versions"]):
         assert lasting(fresh) == lasting(ROWS[job])
 
