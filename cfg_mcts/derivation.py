@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,16 +102,21 @@ class Deriver:
     def begin(self, tree: MaskedTree | None = None, slots: Sequence[int] | None = None) -> Derivation:
         """Return the derivation that starts from a tree whose slots are non-terminals, or from nothing.
 
-        `slots` are the positions of those that may grow; by default all. A tree without slots is finished.
+        `slots` are the positions of those that may grow; by default all. One inside so many functions that no
+        expression of the grammar can be put there stays a constant. A tree without slots is finished.
         """
         start = nonterminal(self.grammar.start)
         if tree is None:
             return Derivation((start,), ((0, 0),), self.table[self.grammar.start][-1][-1])
-        opened = set(tree.slots if slots is None else slots)
+        inside = [min(around, self.limits.nesting) for around in functions_around(tree)]
+        least = self.table[self.grammar.start][-1]
+        opened = [p for p in (tree.slots if slots is None else slots) if least[-1 - inside[p]] < math.inf]
         form = tuple(start if position in opened else node for position, node in enumerate(tree))
-        inside = functions_around(tree)
-        used = tuple((0, min(inside[position], self.limits.nesting)) for position in sorted(opened))
-        return Derivation(form, used, sum(self.table[self.grammar.start][-1][-1 - around] for _, around in used))
+        used = tuple((0, inside[position]) for position in sorted(opened))
+        added = sum(least[-1 - around] for _, around in used)
+        if added > self.limits.max_length:
+            raise GrammarError(f"{len(opened)} slots cannot be filled within {self.limits}")
+        return Derivation(form, used, added)
 
     def allowed(self, derivation: Derivation) -> list[Rule]:
         """Return the rules that may replace the leftmost non-terminal, so that the limits can still be kept."""

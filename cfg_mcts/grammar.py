@@ -98,6 +98,7 @@ class Grammar:
         if not self.rules:
             raise GrammarError("a grammar needs at least one rule, such as A -> x1")
         self.start = self.rules[0].head
+        self._shortest: dict[tuple[int, int], dict[str, list[list[float]]]] = {}
         self.by_head: dict[str, tuple[Rule, ...]] = {}
         for rule in self.rules:
             self.by_head[rule.head] = (*self.by_head.get(rule.head, ()), rule)
@@ -155,6 +156,11 @@ class Grammar:
         }
         return "\n".join(f"{head} -> {bodies}" for head, bodies in alternatives.items())
 
+    @property
+    def variables(self) -> set[int]:
+        """Columns, from 0, of the variables in its rules."""
+        return {column for rule in self.rules for column in rule.variables}
+
     def restricted(self, columns: Iterable[int]) -> Grammar:
         """Return the grammar with only those rules whose variables are among `columns`.
 
@@ -199,9 +205,13 @@ class Grammar:
 
     # --- how short, and how many ---
 
-    @lru_cache(maxsize=16)  # noqa: B019 - a grammar lives as long as its search
     def shortest(self, max_depth: int, nesting: int) -> dict[str, list[list[float]]]:
         """Return ``table[head][depth][functions]``: fewest nodes that fill `head` within so much depth and nesting."""
+        if (max_depth, nesting) not in self._shortest:
+            self._shortest[max_depth, nesting] = self._shortest_table(max_depth, nesting)
+        return self._shortest[max_depth, nesting]
+
+    def _shortest_table(self, max_depth: int, nesting: int) -> dict[str, list[list[float]]]:
         table = {head: [[math.inf] * (nesting + 1) for _ in range(max_depth + 1)] for head in self.by_head}
         for depth in range(max_depth + 1):
             changed = True

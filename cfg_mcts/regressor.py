@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfg_mcts.derivation import Deriver, Limits, functions_around
-from cfg_mcts.grammar import Grammar
+from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
 from cfg_mcts.store import search_from, search_state
 from deap_vsr.control.checkpoint import tree_from, tree_state
@@ -27,9 +27,6 @@ Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 
 #: Expressions fitted between two looks at the clock.
 CHUNK = 16
-
-#: Expressions whose rewards are kept over several search trees.
-MAX_REWARDS = 500_000
 
 #: What a node of an expression, and a constant within a function, cost where a climb goes on, in decades of error.
 NODE_PRICE, INNER_PRICE = 0.15, 0.3
@@ -46,7 +43,7 @@ class MctsRegressor:
     n_sim : int
         Roll-outs for each child.
     max_size : int
-        Nodes that a round may add to the form it starts from, beside one for each slot.
+        Nodes that the search tree of a round may add to the form it starts from, beside those that its slots need.
     max_depth, nesting : int
         Limits of what grows at one slot (see :class:`cfg_mcts.derivation.Limits`).
     leaf_share : float
@@ -58,7 +55,8 @@ class MctsRegressor:
     climb, climb_size : int
         After so many roll-outs a climb begins: a search tree of as many roll-outs, and of so many nodes more, at each
         open constant of the best expression, then of the best that came out, and so on; where that leads no further,
-        the round's own tree goes on. With 0 there is one tree for the whole round, as published.
+        the round's own tree goes on. With 0, and with a grammar of one's own, there is one tree for the whole round,
+        as published.
     coefficients : bool
         Whether leaves are C*x and C*f(x) instead of x.
     grammar : Grammar, optional
@@ -92,7 +90,8 @@ class MctsRegressor:
     def settings(self) -> dict[str, Any]:
         """Return its numbers, for results; a grammar of one's own as its rules."""
         shown = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "map"}
-        return shown | {"grammar": str(self.grammar) if self.grammar is not None else None}
+        own = None if self.grammar is None else {"name": self.grammar.name, "rules": str(self.grammar)}
+        return shown | {"grammar": own}
 
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the best of the task's candidates at its slots; the best expression found, alone."""
@@ -101,6 +100,9 @@ class MctsRegressor:
     def grammar_of(self, task: Task) -> Grammar:
         """Return the grammar of a round: of the variables, only those that the task allows."""
         if self.grammar is not None:
+            unknown = [column for column in sorted(self.grammar.variables) if column >= task.n_vars]
+            if unknown:
+                raise GrammarError(f"the grammar names x{unknown[0] + 1}, the problem has {task.n_vars} variables")
             return self.grammar.restricted(task.columns)
         return Grammar.from_operators(task.function_set, task.columns, self.coefficients)
 
@@ -120,7 +122,11 @@ class _Round:
         self.entered, self.until = np.inf, 0
         """Price of `climbed` when it was last gone on from, and roll-outs at which the present tree's turn ends."""
         self.grammar = regressor.grammar_of(task)
+        # An open constant of one's own grammar may stand where its start symbol may not.
+        self.climbs = regressor.climb if regressor.grammar is None else 0
         own = task.candidates[0] if task.candidates and task.candidates[0].slots else None
+        self.largest = len(own or ()) + 4 * regressor.max_size
+        """Nodes beyond which an expression is not climbed from."""
         self.own = self.now = self._growth(own, None, {})
         if task.resume is None:
             self.data = Dataset.of(task.draw(task.rng))
@@ -133,10 +139,12 @@ class _Round:
         regressor = self.regressor
         n_open = 1 if form is None else len(form.slots if slots is None else slots)
         size = regressor.max_size if slots is None else regressor.climb_size
-        limits = Limits(size + n_open, regressor.max_depth, regressor.nesting)
+        least = self.grammar.shortest(regressor.max_depth, regressor.nesting)[self.grammar.start][-1][0]
+        at_least = n_open * int(min(least, regressor.max_size))  # the slots themselves
+        limits = Limits(size + at_least, regressor.max_depth, regressor.nesting)
         deriver = Deriver(self.grammar, limits, regressor.leaf_share, regressor.stay)
         tree = SearchTree.of(deriver.begin(form, slots))
-        tree.rewards = rewards if len(rewards) < MAX_REWARDS else {}
+        tree.rewards = rewards
         return _Growth(slots, deriver, tree)
 
     def go(self) -> list[Candidate]:
@@ -146,13 +154,17 @@ class _Round:
             self._own_turn()
         while not self._over():
             self._grow()
-            if self.own.tree.closed[0] and self.now is self.own:
+            if self.now is self.own and (not self.climbs or self.own.tree.closed[0] or self.cheap_is_done()):
                 break
             if not self._over():
                 self._climb()
         if self.best is None:
             return []
         return [replace(Candidate.of(self.best), tree=self.best.trees[0])]
+
+    def cheap_is_done(self) -> bool:
+        """Whether no more is wanted than a first turn of the round's tree and what is climbed from there."""
+        return self.task.effort == "cheap" and self.own.tree.rollouts >= 2 * self.climbs
 
     def _grow(self) -> None:
         """Let the present search tree grow for its turn."""
@@ -165,7 +177,7 @@ class _Round:
             c=regressor.c,
             n_sim=regressor.n_sim,
             max_nodes=regressor.max_nodes,
-            stop=lambda: self._over() or bool(regressor.climb and now.tree.rollouts >= self.until),
+            stop=lambda: self._over() or bool(self.climbs and now.tree.rollouts >= self.until),
             tell=self._tell,
         )
 
@@ -178,19 +190,19 @@ class _Round:
             price = _price(self.climbed)
             better = price < self.entered - 0.01
             self.entered = price
-            base = fold(self.climbed.trees[0]) if self.climbed is not None and better else None
-            if base is None or not base.slots:
+            base = fold(self.climbed.trees[0], frozen=False) if self.climbed is not None and better else None
+            if base is None or not base.slots or len(base) > self.largest:
                 self._own_turn()
                 return
             self.base, self.waiting = base, list(base.slots)
         self.now = self._growth(self.base, [self.waiting.pop(0)], self.now.tree.rewards)
-        self.until = self.regressor.climb
+        self.until = self.climbs
 
     def _own_turn(self) -> None:
         """Let the round's own tree grow; what it finds is where the next climb begins."""
         self.own.tree.rewards = self.now.tree.rewards
         self.now, self.climbed, self.entered, self.waiting = self.own, None, np.inf, []
-        self.until = self.own.tree.rollouts + self.regressor.climb
+        self.until = self.own.tree.rollouts + self.climbs
 
     def _over(self) -> bool:
         return self._solved() or self.task.budget.used_up() is not None
@@ -204,7 +216,7 @@ class _Round:
         slow = self.regressor.optimizer != "lm" and self.task.budget.seconds_left() is not None
         size = 1 if slow else CHUNK  # a slow fit may take all the time there is
         for begin in range(0, len(trees), size):
-            if self.best is not None and self.task.budget.used_up() == "seconds":
+            if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
             for outcome in self.regressor.map(self._fit(), trees[begin : begin + size]):
                 self.task.budget.count(outcome.evaluations)

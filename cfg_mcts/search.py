@@ -13,6 +13,9 @@ from cfg_mcts.derivation import Derivation, Deriver
 from deap_vsr.simplify import form
 from deap_vsr.tree import MaskedTree
 
+#: Expressions whose rewards are remembered.
+MAX_REWARDS = 500_000
+
 #: Returns a reward for each expression, bounded; None where there was no time left for it.
 Evaluate = Callable[[list[MaskedTree]], Sequence["float | None"]]
 
@@ -35,6 +38,10 @@ class SearchTree:
     rewards: dict[int, float] = field(default_factory=dict)
     """Of every expression met so far, by its form: equal ones are fitted once."""
     rollouts: int = 0
+    stale: int = 0
+    """Roll-outs since a form was met for the first time."""
+    free: list[int] = field(default_factory=list)
+    """Numbers of nodes that were cut off, to be used again."""
 
     @classmethod
     def of(cls, start: Derivation) -> SearchTree:
@@ -45,15 +52,26 @@ class SearchTree:
 
     def add(self, parent: int, derivation: Derivation, rule: str) -> int:
         """Add a child and return its number."""
-        child = len(self.visits)
+        if self.free:
+            child = self.free.pop()
+            self.visits[child], self.totals[child], self.own_visits[child], self.closed[child] = 0, 0.0, 0, False
+        else:
+            child = len(self.visits)
+            self.visits.append(0)
+            self.totals.append(0.0)
+            self.own_visits.append(0)
+            self.closed.append(False)
         self.graph.add_node(child, rule=rule)
         self.graph.add_edge(parent, child)
         self.derivations[child] = derivation
-        self.visits.append(0)
-        self.totals.append(0.0)
-        self.own_visits.append(0)
-        self.closed.append(False)
         return child
+
+    def remove(self, nodes: Sequence[int]) -> None:
+        """Take nodes out, whose numbers may be used again."""
+        self.graph.remove_nodes_from(nodes)
+        for node in nodes:
+            del self.derivations[node]
+        self.free += sorted(nodes, reverse=True)
 
     def children(self, node: int) -> list[int]:
         """Return the children of `node`, in the order of the rules."""
@@ -73,6 +91,7 @@ def mcts(
     c: float = 1.0,
     n_sim: int = 10,
     max_nodes: int = 200_000,
+    max_stale: int = 20_000,
     stop: Callable[[], bool] = lambda: False,
     tell: Callable[[SearchTree], None] = lambda tree: None,
 ) -> None:
@@ -80,7 +99,7 @@ def mcts(
 
     ::
 
-        until stopped, or every expression has been met:
+        until stopped, or every expression has been met, or nothing new is met any more:
             path <- select: from the root to a leaf, by UCB
             for each rule that may come next: expand the leaf by a child
             for each child: simulate n_sim random completions, score them, and back-propagate to the root
@@ -97,13 +116,16 @@ def mcts(
         Roll-outs for each new child.
     max_nodes : int
         Where the tree has more, the least visited branches are cut off; their visits and rewards stay counted.
+    max_stale : int
+        The search is over after so many roll-outs without a form that was not met before.
     stop, tell : called after each expansion
     """
-    while not tree.closed[0] and not stop():
+    while not tree.closed[0] and tree.stale < max_stale and not stop():
         path = select(tree, c)
         children = expand(tree, path[-1], deriver)
         rewards = score(tree, [simulate(tree, child, deriver, n_sim, rng) for child in children], evaluate)
         if rewards is None:
+            tree.remove(children)  # as if they had never been there
             break
         for child, values in zip(children, rewards, strict=True):
             backpropagate(tree, (*path, child), values)
@@ -152,12 +174,16 @@ def simulate(tree: SearchTree, child: int, deriver: Deriver, n_sim: int, rng: ra
 
 def score(tree: SearchTree, samples: Sequence[Sequence[MaskedTree]], evaluate: Evaluate) -> list[list[float]] | None:
     """Return the rewards of the samples, those met before from memory; None if there was no time for all."""
+    if len(tree.rewards) > MAX_REWARDS:
+        tree.rewards.clear()
     keys = [[form(expression, chains=True) for expression in expressions] for expressions in samples]
     new: dict[int, MaskedTree] = {}
     for mine, expressions in zip(keys, samples, strict=True):
         for key, expression in zip(mine, expressions, strict=True):
             if key not in tree.rewards:
                 new.setdefault(key, expression)
+    if new:
+        tree.stale = 0
     for key, reward in zip(new, evaluate(list(new.values())), strict=True):
         if reward is None:
             return None
@@ -169,6 +195,7 @@ def backpropagate(tree: SearchTree, path: Sequence[int], rewards: Sequence[float
     """Count the rewards of the path's last node at every node of the path."""
     count, total = len(rewards), math.fsum(rewards)
     tree.rollouts += count
+    tree.stale += count
     tree.own_visits[path[-1]] += count
     for node in path:
         tree.visits[node] += count
@@ -186,18 +213,15 @@ def close(tree: SearchTree, path: Sequence[int]) -> None:
 
 
 def prune(tree: SearchTree, keep: int) -> None:
-    """Cut off the least visited branches until at most about `keep` nodes are left.
+    """Cut off closed branches, then the least visited, until at most about `keep` nodes are left.
 
     A node below which something was cut off is a leaf again; the visits of what went count as its own.
     """
     inner = [node for node in tree.derivations if node and tree.graph.out_degree(node)]
-    for node in sorted(inner, key=lambda node: (tree.visits[node], -node)):
+    for node in sorted(inner, key=lambda node: (not tree.closed[node], tree.visits[node], -node)):
         if len(tree.derivations) <= keep:
             break
         if node not in tree.derivations:
             continue
-        gone = list(nx.descendants(tree.graph, node))
-        tree.graph.remove_nodes_from(gone)
-        for one in gone:
-            del tree.derivations[one]
+        tree.remove(list(nx.descendants(tree.graph, node)))
         tree.own_visits[node] = tree.visits[node]

@@ -17,12 +17,15 @@ from deap_vsr.notation import infix
 def search_state(tree: SearchTree) -> dict[str, Any]:
     """Return a search tree in JSON values, but for the rewards of expressions, which several trees may share."""
     return {
-        "edges": [[parent, child, tree.graph.nodes[child]["rule"]] for parent, child in tree.graph.edges],
+        "nodes": list(tree.graph.nodes(data="rule")),
+        "edges": list(tree.graph.edges),
         "visits": tree.visits,
         "totals": tree.totals,
         "own_visits": tree.own_visits,
         "closed": tree.closed,
         "rollouts": tree.rollouts,
+        "stale": tree.stale,
+        "free": tree.free,
     }
 
 
@@ -30,12 +33,15 @@ def search_from(state: dict[str, Any], deriver: Deriver, start: Derivation) -> S
     """Return the search tree that :func:`search_state` wrote; derivations are derived again, rule by rule."""
     tree = SearchTree.of(start)
     rules = {str(rule): rule for rule in deriver.grammar.rules}
-    for parent, child, rule in sorted(state["edges"], key=lambda edge: int(edge[1])):
-        tree.graph.add_node(child, rule=rule)
-        tree.graph.add_edge(parent, child)
-        tree.derivations[child] = deriver.apply(tree.derivations[parent], rules[rule])
+    for node, rule in state["nodes"]:  # in the same order: children are chosen in it
+        tree.graph.add_node(node, rule=rule)
+    tree.graph.add_edges_from(map(tuple, state["edges"]))
+    for parent, child in nx.bfs_edges(tree.graph, 0):
+        tree.derivations[child] = deriver.apply(tree.derivations[parent], rules[tree.graph.nodes[child]["rule"]])
     tree.visits, tree.totals, tree.own_visits = state["visits"], state["totals"], state["own_visits"]
-    tree.closed, tree.rollouts = state["closed"], state["rollouts"]
+    tree.closed, tree.rollouts, tree.stale, tree.free = (
+        state[name] for name in ("closed", "rollouts", "stale", "free")
+    )
     return tree
 
 

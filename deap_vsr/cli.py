@@ -259,7 +259,7 @@ def discover_command(
     method: Annotated[
         str,
         typer.Option(
-            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (as published), gp or mcts (all variables at once)."
+            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once)."
         ),
     ] = "vsr",
     expansion: Annotated[

@@ -32,8 +32,8 @@ from deap_vsr.result import Result
 if TYPE_CHECKING:
     from cfg_mcts import Grammar, MctsRegressor
 
-#: The methods there are, and the expansions each has, its own first: our own method, vertical GP and vertical MCTS as
-#: published, and GP and MCTS over all variables at once.
+#: The methods there are, and the expansions each has, its own first: our own method, vertical GP and vertical MCTS, and
+#: GP and MCTS over all variables at once.
 METHODS: dict[str, tuple[str, ...]] = {
     "vsr": ("slotwise",),
     "vsr-gp": ("joint", "slotwise"),
@@ -45,7 +45,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 #: The named grammar whose leaves are C*x, C*sin(x), ...
 COEFFICIENTS = "coefficients"
 
-#: The paper's settings; batch size, population, offspring, roll-outs and c are not from the paper.
+#: The paper's settings; batch size, population, offspring, limits of size, shares of leaves and c are not from it.
 _PAPER = Settings(
     n_trials=5, n_points=256, hall_size=50, rule=FreezeRule(error=1e-6, spread=1e-3, raw=True), restart=False
 )
@@ -77,7 +77,7 @@ def discover(
     Parameters
     ----------
     problem : name or path of an equation file, Equation, or any oracle
-    method : "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (as published), "gp" or "mcts" (all at once)
+    method : "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp" or "mcts" (all at once)
     expansion : "slotwise" or "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
@@ -206,7 +206,7 @@ def _regressor(
     else:
         from cfg_mcts import Grammar, MctsRegressor
 
-        regressor = MctsRegressor(reward="neg_mse", climb=0, **_PAPER_FIT) if paper else MctsRegressor()
+        regressor = MctsRegressor(reward="neg_mse", climb=0, stay=0.0, **_PAPER_FIT) if paper else MctsRegressor()
         if grammar == COEFFICIENTS:
             regressor = replace(regressor, coefficients=True)
         elif isinstance(grammar, str | Path):

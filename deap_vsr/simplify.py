@@ -16,17 +16,17 @@ from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is
 _STANDARD = Vocabulary()
 
 
-def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTree:
+def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD, frozen: bool = True) -> MaskedTree:
     """Replace every sub-tree that holds constants only by one constant of the same value.
 
-    The new constant is open (mutable) if one of those it replaces is. Sub-trees whose value is
-    not finite are left as they are.
+    The new constant is open (mutable) if one of those it replaces is. Sub-trees whose value is not finite are left as
+    they are, and so are those with a frozen node, unless `frozen` ones may go.
     """
     stack: list[list[Node]] = []
     for node in reversed(tree.checked()):
         operands = [stack.pop() for _ in range(node.arity)]
         whole = [node, *chain.from_iterable(operands)]
-        if node.arity and all(map(_is_number, operands)):
+        if node.arity and all(map(_is_number, operands)) and (frozen or all(map(is_mutable, whole))):
             whole = _folded(vocabulary.operator(node), [operand[0] for operand in operands], whole)
         stack.append(whole)
     return type(tree)(stack[0])
@@ -189,7 +189,8 @@ def form(tree: Sequence[Node], chains: bool = False) -> int:
     """Return a hash of a formula with anonymous constants: what it can fit, not with which values.
 
     Constants of constants are one constant, and the operands of sums and products are in order, so that most
-    candidates that can only do the same share it. With `chains` sums within sums are one sum, and so are products.
+    candidates that can only do the same share it. With `chains` sums within sums are one sum, and so are products, and
+    a function of a constant is a constant only where it takes every value: exp(C)*x cannot do what C*x can.
     Cheaper than :func:`structural_hash`, as searches ask it for every candidate; the same in every process.
     """
     stack: list[_Chained] = []
@@ -199,7 +200,8 @@ def form(tree: Sequence[Node], chains: bool = False) -> int:
             stack.append((_OPEN if is_open(node) else _code(str(node.value)), "", ()))
         elif arity == 1:
             operand = stack.pop()[0]
-            stack.append((_OPEN if operand == _OPEN else hash((_code(node.name), operand)), "", ()))
+            free = operand == _OPEN and (not chains or node.name in _ONTO)
+            stack.append((_OPEN if free else hash((_code(node.name), operand)), "", ()))
         else:
             operands = [stack.pop() for _ in range(arity)]
             stack.append(_combined(node.name, operands, chains))
@@ -210,6 +212,9 @@ def form(tree: Sequence[Node], chains: bool = False) -> int:
 _Chained = tuple[int, str, tuple[int, ...]]
 
 _OPEN = 0x5EED  # stands for an open constant among hashes
+
+#: Unary operators that take every value but, perhaps, 0.
+_ONTO = {"neg", "inv", "n3", "n5"}
 
 
 def _combined(name: str, operands: Sequence[_Chained], chains: bool) -> _Chained:

@@ -81,6 +81,13 @@ class RegressorContract(ABC):
         assert found[0].errors[0] <= 1e-12
         assert all(_frozen(candidate.tree) == _frozen(tree) for candidate in found)
 
+    def test_keeps_frozen_functions_around_a_slot(self) -> None:
+        """Also where everything below a frozen node is constants."""
+        tree = MaskedTree.from_infix("x1*C + 0.5*n2(C)").with_mask([0, 0, 0, 1, 0, 0, 0, 1])
+        task = make_task(lambda X: X[:, 0] * X[:, 1] + X[:, 1] ** 2, [tree], columns=(1,), evaluations=10_000)
+        for candidate in self.make().regress(task):
+            assert _frozen(candidate.tree) == _frozen(tree)
+
     def test_uses_only_the_variables_and_operators_it_is_given(self) -> None:
         """New material holds the task's columns and function set only."""
         found = self.make().regress(make_task(lambda X: X[:, 1] ** 2, columns=(1,), evaluations=5_000))

@@ -50,10 +50,11 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         found = shortened(outcome, data, budget)
     if found is None:  # what the data do not determine stays as it is, but for the last digits
         kept = fit(_literals(tree), data)
+        budget.count(kept.evaluations)
         unknown = np.full(standing.constants.shape, np.inf)
         if fits(kept, data, EXACT):
             found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, budget)
-    return None if found is None else _written(found, data, oracle.function_set)
+    return None if found is None else _written(found, data, oracle.function_set, budget)
 
 
 def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree | None:
@@ -66,15 +67,16 @@ def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree
         return None
     literal = _literals(shorter[0].with_constants(shorter[1][0]))
     again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
-    budget.count(again.evaluations + 1)
+    budget.count(again.evaluations + 2)
     candidates = [literal]
     if again.determined.all() and np.isfinite(again.errors[0]):
         candidates.insert(0, shortened(again, data, budget))
     return next((tree for tree in candidates if fits(fit(tree, data), data, EXACT)), None)
 
 
-def _written(tree: MaskedTree, data: Dataset, function_set: Sequence[str]) -> MaskedTree:
+def _written(tree: MaskedTree, data: Dataset, function_set: Sequence[str], budget: Budget) -> MaskedTree:
     """Return the formula with differences and squares as one would write them, if that fits as well."""
+    budget.count(1)
     tidy = with_differences(with_squares(tree, function_set), function_set)
     return tidy if fits(fit(tidy, data), data, EXACT) else tree
 

@@ -55,9 +55,11 @@ def _with_whole_numbers(outcome: Fit) -> MaskedTree:
     The phase of cos(C + 0.999999999*x) cannot come out of it, that of cos(C + x) can.
     """
     nodes = list(outcome.tree)
-    for position, values in zip(outcome.tree.open_constants, outcome.constants.T, strict=True):
+    known: Flags = np.asarray(outcome.determined.all(axis=0), dtype=bool)
+    for column, position in enumerate(outcome.tree.open_constants):
+        values = outcome.constants[:, column]
         whole = float(np.round(values[0]))
-        if whole != 0 and (np.abs(values - whole) <= 1e-9 * abs(whole)).all():
+        if known[column] and whole != 0 and (np.abs(values - whole) <= 1e-9).all():
             nodes[position] = Constant(whole, fitted=False, ret=nodes[position].ret)
     return MaskedTree(nodes)
 

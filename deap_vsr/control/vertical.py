@@ -205,7 +205,7 @@ def search(
         if run.latest is not None:
             run.hall.offer(run.latest, budget)
     best = run.hall.best if hasattr(run, "hall") else []
-    if stopped_by == "found" and run.noise == 0 and pset is None:
+    if stopped_by == "found" and run.noise == 0 and pset is None and not run.settings.rule.raw:
         with suppress(KeyboardInterrupt, OutOfQueriesError):  # the same formula, shortly written
             short = finished(best[0][1], oracle, budget, rng)
             best = best if short is None else [(best[0][0], short), *best[1:]]

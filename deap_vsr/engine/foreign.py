@@ -15,12 +15,13 @@ from deap import gp
 
 from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
 from deap_vsr.engine.householder import dot
+from deap_vsr.engine.kernels import layout
 from deap_vsr.engine.levenberg import damped_step, solve_linear
 from deap_vsr.engine.optimizers import finished, spread_starts
-from deap_vsr.engine.program import Batch, Model
-from deap_vsr.engine.trials import spread
-from deap_vsr.operators import Array
-from deap_vsr.tree import MaskedTree
+from deap_vsr.engine.program import Batch, Model, encoder
+from deap_vsr.engine.trials import find_linear, spread
+from deap_vsr.operators import Array, Flags
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open, node_from_name, variable
 
 
 def fit_foreign(
@@ -36,6 +37,7 @@ def fit_foreign(
 ) -> Fit:
     """Fit each trial from every start, until the error is at most `enough`; see :func:`deap_vsr.engine.fitting.fit`."""
     parts = []
+    linear = _linear(tree, encoder(pset).vocabulary)
     for k in range(data.n_trials):
         trial = data.trial(k)
         model = residual_model(tree, batch, trial, pset)
@@ -48,13 +50,45 @@ def fit_foreign(
         best = Descent(starts[0], np.inf, 0, "not finite" if len(trial.y) else "no points")
         spent = 0
         for start in spread_starts(starts, n_starts) if len(trial.y) else []:
-            found = descend(model, value, start, max_iterations, deadline)
-            spent += found.evaluations
+            found = descend(model, value, _solved(model, start, linear), max_iterations, deadline)
+            spent += found.evaluations + int(linear.any())
             best = found if found.error < best.error else best
             if best.error <= enough or found.reason == "seconds" or not len(start):
                 break
         parts.append(finished(tree, model, best.constants, best.error, spent, best.reason, len(trial.y)))
     return joined(parts)
+
+
+def _linear(tree: MaskedTree, vocabulary: Vocabulary) -> Flags:
+    """Return which open constants (L,) the tree is affine in; nothing is known of those inside a foreign primitive."""
+    stand_in: dict[int, Node] = {1: node_from_name("sin"), 2: node_from_name("pow")}
+    nodes: list[Node] = []
+    linear = np.zeros(tree.n_constants, np.bool_)
+    for node in tree:
+        if not node.arity:
+            nodes.append(Constant(1.0) if is_open(node) else variable(1))
+        elif vocabulary.operator(node).known:
+            nodes.append(node_from_name(vocabulary.operator(node).name))
+        elif node.arity in stand_in:
+            nodes.append(stand_in[node.arity])
+        else:
+            return linear
+    codes = encoder(None).encode([nodes]).codes
+    left, right, slot = (np.zeros(len(codes), np.int32) for _ in range(3))
+    layout(codes, left, right, slot)
+    find_linear(codes, left, right, slot, linear)
+    return linear
+
+
+def _solved(model: Model, start: Array, linear: Flags) -> Array:
+    """Return the start with its linear constants solved for, whatever the scale of y."""
+    if not linear.any():
+        return start
+    zero = np.where(linear, 0.0, start)
+    r, J = model(zero)
+    if not (np.isfinite(r).all() and np.isfinite(J[linear]).all()):
+        return start
+    return zero + _whole_step(r, J, linear)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +122,7 @@ def descend(
             return Descent(constants, error, evaluations, "seconds")
         if not np.isfinite(J).all():
             return Descent(constants, error, evaluations, "not finite")
-        step, left = _whole_step(r, J)
+        step, left = _whole_step(r, J, np.ones(len(J), np.bool_))
         if error - left <= 1e-12 * error:
             return Descent(constants, error, evaluations, "converged")
         while True:
@@ -116,15 +150,15 @@ def _square(r: Array) -> float:
     return error if np.isfinite(error) else np.inf
 
 
-def _whole_step(r: Array, J: Array) -> tuple[Array, float]:
-    """Return the Gauss-Newton step (L,) and the squared error that a linear model has after it.
+def _whole_step(r: Array, J: Array, moves: Flags) -> tuple[Array, float]:
+    """Return the Gauss-Newton step (L,) of the constants that move, and the squared error of a linear model after it.
 
     Directions that the data do not determine are left alone.
     """
     m, n = J.shape
     step, beta, diagonal = np.zeros(m), np.empty(m), np.empty(m)
     _, left = solve_linear(
-        J, r, np.zeros(n), np.ones(n), np.ones(m, np.bool_), step, np.empty((m, n)), np.empty((1, n)),
+        J, np.zeros(n), -r, np.ones(n), moves, step, np.empty((m, n)), np.empty((1, n)),
         np.empty(m, np.int64), beta, diagonal,
     )  # fmt: skip
     return step, left

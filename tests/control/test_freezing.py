@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, Noise, Trial, sample_trials
+from deap_vsr.control import identify
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise, moving, rounding_errors
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.tree import Constant
@@ -133,3 +134,24 @@ def test_errors_of_rounding_are_those_of_each_trial():
     small, large = rounding_errors(data)
     assert small < 1e-28
     assert large == pytest.approx(small * 1e16 * 5 / np.sum((1.0 + x) ** 2), rel=0.01)
+
+
+def test_phases_come_out_where_a_frequency_is_a_whole_number_in_all_trials():
+    rng = np.random.default_rng(0)
+    trials = []
+    for phase in (0.3, 1.1, 2.0):
+        X = rng.uniform(0.5, 6.0, (40, 1))
+        trials.append(Trial(X, 1.5 * np.cos(phase + X[:, 0])))
+    data = Dataset.of(trials)
+    outcome = fit(MaskedTree.from_infix("C*cos(C + C*x1)"), data, starts=[[1.4, 0.4, 1.01]])
+    assert (outcome.errors < 1e-20).all()
+    found, _ = identify.identified(outcome, data, ("add", "mul", "sin", "cos", "const"), FreezeRule())
+    assert found.tree.to_infix(skeleton=True) == "C*cos(x1) + C*sin(x1)"
+
+
+def test_a_large_constant_is_no_whole_number_for_being_near_one():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 6.0, (40, 1))
+    data = Dataset.of([Trial(X, 5e9 * X[:, 0] + 0.4 * X[:, 0])])
+    outcome = fit(MaskedTree.from_infix("C*x1"), data)
+    assert identify._with_whole_numbers(outcome).n_constants == 1

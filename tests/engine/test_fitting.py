@@ -548,3 +548,51 @@ def test_no_fit_is_reported_better_than_its_formula_whatever_its_constants(numbe
             assert found.errors[0] >= nmse_by_numpy(found.trees[0], X, y) / 2 - 1e-25, candidate.to_infix()
             compared += 1
     assert compared > 100
+
+
+def softsign(x):
+    return x / (1.0 + abs(x))
+
+
+OWN = gp.PrimitiveSet("OWN", 1)
+for _function, _arity in ((np.add, 2), (np.multiply, 2), (softsign, 1)):
+    OWN.addPrimitive(_function, _arity)
+OWN.addEphemeralConstant("own_constant", float)
+OWN.renameArguments(ARG0="x1")
+
+
+def own(text):
+    nodes = {
+        "+": OWN.mapping["add"],
+        "*": OWN.mapping["multiply"],
+        "s": OWN.mapping["softsign"],
+        "x": OWN.mapping["x1"],
+    }
+    return MaskedTree([nodes[letter] if letter in nodes else Constant(1.0) for letter in text])
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+def test_a_function_of_one_s_own_is_fitted_exactly_whatever_the_scale(scale):
+    X = np.random.default_rng(0).uniform(-3, 3, (40, 1))
+    y = scale * (2.5 * softsign(1.7 * X[:, 0]) + 0.3)
+    found = fit(own("+*Cs*CxC"), [Trial(X, y), Trial(2 * X, 3 * y)], pset=OWN, n_starts=3)
+    assert found.errors[0] < 1e-24
+    np.testing.assert_allclose(found.constants[0], [2.5 * scale, 1.7, 0.3 * scale], rtol=1e-6)
+    assert found.determined[0].all()
+    assert found.ranks[0] == 3
+    np.testing.assert_allclose(found.constants[1], [7.5 * scale, 0.85, 0.9 * scale], rtol=1e-6)
+
+
+def test_what_is_linear_beside_a_function_of_one_s_own_takes_one_step():
+    X = np.random.default_rng(0).uniform(-3, 3, (40, 1))
+    found = fit(own("+*CsxC"), [Trial(X, 7.0 * softsign(X[:, 0]) - 2.0)], pset=OWN, n_starts=0)
+    assert found.errors[0] < 1e-28
+    assert found.evaluations <= 5
+
+
+def test_constants_that_a_function_of_one_s_own_cannot_tell_apart_are_not_determined():
+    X = np.random.default_rng(0).uniform(-3, 3, (40, 1))
+    found = fit(own("**CCsx"), [Trial(X, 7.0 * softsign(X[:, 0]))], pset=OWN, n_starts=0)
+    assert found.errors[0] < 1e-24
+    assert not found.determined[0].any()
+    assert found.ranks[0] == 1

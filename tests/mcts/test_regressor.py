@@ -18,6 +18,7 @@ from cfg_mcts.regressor import _Round
 from deap_vsr import MaskedTree, VsrError, discover
 from deap_vsr.control.checkpoint import Checkpoint
 from deap_vsr.testing import RegressorContract, make_task
+from deap_vsr.tree import is_mutable
 
 LAW = "feynman-unit/I.39.22"
 
@@ -91,6 +92,68 @@ def test_a_grammar_of_one_s_own_is_kept_to():
     (found,) = MctsRegressor(grammar=grammar).regress(task)
     assert found.errors[0] < 1e-20
     assert {node.name for node in found.tree if node.arity} <= {"mul", "inv"}
+
+
+RATES = """
+Rate -> C * Factor
+Factor -> Factor * Factor | Saturation | x1 | x2
+Saturation -> x1/(C + x1) | x2/(C + x2)
+"""
+
+
+def test_nothing_outside_a_grammar_of_one_s_own_is_ever_fitted():
+    grammar = Grammar.from_text(RATES)
+    task = make_task(lambda X: np.sin(3 * X[:, 0]) * X[:, 1], evaluations=3_000)
+    tried = []
+
+    def spy(function, trees):
+        tried.extend(trees)
+        return map(function, trees)
+
+    MctsRegressor(grammar=grammar, max_size=8, map=spy).regress(task)
+    language = {MaskedTree(nodes).to_infix(skeleton=True) for nodes in grammar.expressions(11)}
+    assert len(tried) > 5
+    assert {tree.to_infix(skeleton=True) for tree in tried} <= language
+
+
+def test_a_run_bounded_by_evaluations_ends_where_nothing_new_is_left_to_fit():
+    task = make_task(lambda X: np.sin(9 * X[:, 0]) * X[:, 1], evaluations=10**9)
+    (found,) = MctsRegressor(grammar=Grammar.from_text(RATES), max_size=12).regress(task)
+    assert found.errors[0] > 1e-3
+
+
+def test_frozen_functions_of_a_slot_outlive_a_climb():
+    frozen = MaskedTree.from_infix("C*x1 + 0.5*sin(C)").with_mask([0, 0, 1, 0, 0, 0, 0, 1])
+    task = make_task(lambda X: np.exp(X[:, 1]) * X[:, 0] + np.log(X[:, 1]), [frozen], (1,), evaluations=60_000)
+    tried = []
+
+    def spy(function, trees):
+        tried.extend(trees)
+        return map(function, trees)
+
+    MctsRegressor(map=spy).regress(task)
+    assert len(tried) > 1_000
+    for tree in tried:
+        kept = [node for node in tree if node.name == "sin" and not is_mutable(node)]
+        assert len(kept) == 1
+
+
+def test_a_grammar_with_long_expressions_is_searched_at_several_slots():
+    grammar = Grammar.from_text("A -> C*x2/(C + C*x2*x2)")
+    forms = [MaskedTree.from_infix("C*x1 + C*x1*x1 + C").with_mask([0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1])]
+    found = MctsRegressor(grammar=grammar).regress(make_task(lambda X: X[:, 0] * X[:, 1], forms, (1,)))
+    assert found
+
+
+def test_a_variable_that_the_problem_has_not_is_refused():
+    with pytest.raises(GrammarError, match="names x7, the problem has 2 variables"):
+        MctsRegressor(grammar=Grammar.from_text("A -> x1 | x7")).regress(make_task(lambda X: X[:, 0]))
+
+
+def test_cheap_effort_is_cheap():
+    task = make_task(lambda X: np.sin(9 * X[:, 0]) * X[:, 1], evaluations=10**9)
+    MctsRegressor(climb=100).regress(replace(task, effort="cheap"))
+    assert 0 < task.budget.evaluations < 200_000
 
 
 def test_a_law_outside_the_grammar_ends_when_everything_was_tried():
@@ -220,7 +283,9 @@ def test_the_grammar_is_shown_in_results(tmp_path):
     rules.write_text("A -> C * P\nP -> P * P | V | inv(V)\nV -> x1 | x2 | x3\n")
     result = discover(LAW, "mcts", grammar=rules, max_evaluations=100_000)
     assert result.verdict.recovered
-    assert result.to_json()["settings"]["grammar"].startswith("A -> C*P\n")
+    shown = result.to_json()["settings"]["grammar"]
+    assert shown["name"] == "powers"
+    assert shown["rules"].startswith("A -> C*P\n")
     named = discover(LAW, "vsr-mcts", grammar="coefficients", max_evaluations=2_000)
     assert named.settings["coefficients"] is True
 

@@ -121,7 +121,10 @@ def test_expressions_that_are_equal_are_evaluated_once():
         ("x1 + (x2 + C)", "C + x2 + x1", True),
         ("x1*(x2*C)", "C*x1*x2", True),
         ("C + x1 + C", "x1 + C", True),
-        ("sin(C)*x1", "x1*C", True),
+        ("sin(C)*x1", "x1*C", False),
+        ("exp(C)*x1", "x1*C", False),
+        ("-C*x1", "x1*C", True),
+        ("inv(C)*x1", "x1*C", True),
         ("x1 - x2", "x2 - x1", False),
         ("x1 + x2*C", "(x1 + x2)*C", False),
         ("sin(x1)", "sin(x2)", False),
@@ -155,6 +158,9 @@ def test_a_search_without_time_left_changes_nothing_that_is_counted():
     tree = SearchTree.of(deriver.begin())
     mcts(tree, deriver, lambda trees: [0.5, *[None] * (len(trees) - 1)], random.Random(0))
     assert tree.rollouts == tree.visits[0] == 0
+    assert list(tree.graph.nodes) == [0]
+    mcts(tree, deriver, lambda trees: [0.5] * len(trees), random.Random(0), stop=lambda: tree.rollouts > 300)
+    check(tree)
 
 
 def test_pruning_keeps_to_the_limit_and_loses_no_visit():
@@ -162,12 +168,37 @@ def test_pruning_keeps_to_the_limit_and_loses_no_visit():
     check(tree)
     assert len(tree.derivations) <= 60 + 10  # a search prunes after an expansion
     assert set(tree.derivations) == set(tree.graph.nodes)
+    assert len(tree.visits) <= 100  # numbers are used again
     before = [tree.visits[0], tree.totals[0]]
     prune(tree, 20)
     check(tree)
     assert [tree.visits[0], tree.totals[0]] == before
     mcts(tree, deriver, lambda t: list(map(reward, t)), random.Random(1), stop=lambda: tree.rollouts >= 6_000)
     check(tree)
+
+
+def test_a_search_ends_when_nothing_new_is_met():
+    grammar = Grammar.from_text("A -> A + A | x1")  # few forms, very many derivations
+    tree, _ = searched(grammar, rollouts=10**9, size=15, max_stale=500)
+    assert not tree.closed[0]
+    assert tree.stale >= 500
+
+
+def test_a_pruned_tree_goes_on_from_what_was_kept_of_it():
+    tree, deriver = searched(rollouts=3_000, max_nodes=60, n_sim=2)
+    kept = json.loads(json.dumps(search_state(tree)))
+    again = search_from(kept, deriver, deriver.begin())
+    again.rewards = dict(tree.rewards)
+    for one in (tree, again):
+        mcts(
+            one,
+            deriver,
+            lambda t: list(map(reward, t)),
+            random.Random(2),
+            max_nodes=60,
+            stop=lambda one=one: one.rollouts >= 4_000,
+        )
+    assert search_state(again) == search_state(tree)
 
 
 def test_the_same_seed_gives_the_same_tree():
@@ -182,6 +213,7 @@ def test_a_tree_goes_on_from_what_was_kept_of_it():
     half = SearchTree.of(deriver.begin())
     mcts(half, deriver, lambda t: list(map(reward, t)), rng, stop=lambda: half.rollouts >= 500)
     kept = json.loads(json.dumps(search_state(half)))
+    assert kept["edges"]
     again = search_from(kept, deriver, deriver.begin())
     mcts(again, deriver, lambda t: list(map(reward, t)), rng, stop=lambda: again.rollouts >= 1_200)
     assert search_state(again) == search_state(whole)
