@@ -53,6 +53,7 @@ def compare_command(
         "comparison"
     ),
     resume: Annotated[bool, typer.Option("--resume", help="Run only what is missing in --out.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: run again what failed.")] = False,
     hang_after: Annotated[
         float, typer.Option(min=0.0, help="Seconds after which a run is killed as hanging; 0: well behind its limit.")
     ] = 0.0,
@@ -70,6 +71,8 @@ def compare_command(
     from deap_vsr.compare.statistics import ordered
     from deap_vsr.compare.tables import overview
 
+    if retry_failed and not resume:
+        raise VsrError("--retry-failed goes with --resume")
     planned = plan(
         suites,
         methods=_listed(methods),
@@ -95,7 +98,7 @@ def compare_command(
                 status.update(f"{news.done} of {news.total} runs, {news.failed} failed, about {left} left")
 
             rows = compare(
-                planned, out, resume=resume, n_jobs=jobs, cluster=cluster or None, hang_after=hang_after or None,
+                planned, out, resume=resume, retry_failed=retry_failed, n_jobs=jobs, cluster=cluster or None, hang_after=hang_after or None,
                 tell=tell,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -29,6 +29,7 @@ def compare(
     folder: Path,
     *,
     resume: bool = False,
+    retry_failed: bool = False,
     n_jobs: int = 1,
     cluster: str | None = None,
     hang_after: float | None = None,
@@ -40,11 +41,12 @@ def compare(
     ----------
     folder : where the store is
     resume : whether the folder may hold runs of this plan already
+    retry_failed : whether those of them that failed are run again
     n_jobs : runs at a time on this machine
     cluster : address of a Dask scheduler, instead
     hang_after : seconds after which a run is killed and counted as failed; by default well behind its limit
     """
-    with Store(folder, plan.settings, resume) as store:
+    with Store(folder, plan.settings, resume, retry_failed) as store:
         missing = [order(job, plan.problems[job.problem], hang_after) for job in plan.jobs if job.key not in store.rows]
         failed = sum(row["status"] == "failed" for row in store.rows.values())
         begun = time.perf_counter()

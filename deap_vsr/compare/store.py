@@ -33,9 +33,10 @@ class Store:
     ----------
     settings : what the comparison is of; kept in the folder, and must be the same when it is gone on with
     resume : whether the folder may hold runs already
+    retry_failed : whether runs that failed are taken out, and so are missing again
     """
 
-    def __init__(self, folder: Path, settings: Row, resume: bool = False) -> None:
+    def __init__(self, folder: Path, settings: Row, resume: bool = False, retry_failed: bool = False) -> None:
         self.folder = folder
         self.path = folder / RUNS
         self.rows: dict[str, Row] = {}
@@ -49,6 +50,12 @@ class Store:
             self._check_settings(settings, resume)
             rows, good = _read(self.path)
             os.ftruncate(self._fd, good)
+            if retry_failed and any(row["status"] == "failed" for row in rows):
+                rows = [row for row in rows if row["status"] != "failed"]
+                _write_at_once(self.path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+                os.close(self._fd)  # of the file that was replaced
+                self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND)
+                self._lock()
             self.rows = {key_of(row): row for row in rows}
         except BaseException:
             os.close(self._fd)

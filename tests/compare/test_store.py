@@ -49,6 +49,20 @@ def test_a_run_is_not_counted_twice(tmp_path):
     assert read_rows(tmp_path) == [row_of()]
 
 
+def test_runs_that_failed_are_missing_again_where_that_is_asked_for(tmp_path):
+    with Store(tmp_path, SETTINGS_OF) as store:
+        store.append(row_of(seed=0))
+        store.append(row_of(seed=1, nmse=None) | {"status": "failed"})
+    with Store(tmp_path, SETTINGS_OF, resume=True) as store:
+        assert len(store.rows) == 2
+    with Store(tmp_path, SETTINGS_OF, resume=True, retry_failed=True) as store:
+        assert len(store.rows) == 1
+        with pytest.raises(VsrError, match="another comparison is writing there"):
+            Store(tmp_path, SETTINGS_OF, resume=True)
+        assert store.append(row_of(seed=1))
+    assert read_rows(tmp_path) == [row_of(seed=0), row_of(seed=1)]
+
+
 @pytest.mark.parametrize("lost", [1, 2, 200])
 def test_a_line_torn_by_a_kill_is_cut_off_and_its_run_is_missing_again(tmp_path, lost):
     path = filled(tmp_path)
