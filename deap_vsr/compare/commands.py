@@ -98,8 +98,8 @@ def compare_command(
                 status.update(f"{news.done} of {news.total} runs, {news.failed} failed, about {left} left")
 
             rows = compare(
-                planned, out, resume=resume, retry_failed=retry_failed, n_jobs=jobs, cluster=cluster or None, hang_after=hang_after or None,
-                tell=tell,
+                planned, out, resume=resume, retry_failed=retry_failed, n_jobs=jobs, cluster=cluster or None,
+                hang_after=hang_after or None, tell=tell,
             )  # fmt: skip
     except KeyboardInterrupt:
         _say(f"interrupted; finished runs are in {out}: go on with the same command and --resume")
