@@ -115,7 +115,8 @@ class _Round:
         self.rng = random.Random()
         self.best: Fit | None = None
         self.climbed: Fit | None = None
-        """The best of the present climb, nodes having a price."""
+        self.price = math.inf
+        """The best of the present climb, nodes having a price, and its price."""
         self.base: MaskedTree | None = None
         self.waiting: list[int] = []
         """The expression that a climb has come to, and those of its slots that have not had their turn."""
@@ -187,9 +188,8 @@ class _Round:
         Where nothing came out better, the round's own tree goes on.
         """
         if not self.waiting:
-            price = _price(self.climbed)
-            better = price < self.entered - 0.01
-            self.entered = price
+            better = self.price < self.entered - 0.01
+            self.entered = self.price
             base = fold(self.climbed.trees[0], frozen=False) if self.climbed is not None and better else None
             if base is None or not base.slots or len(base) > self.largest:
                 self._own_turn()
@@ -201,7 +201,7 @@ class _Round:
     def _own_turn(self) -> None:
         """Let the round's own tree grow; what it finds is where the next climb begins."""
         self.own.tree.rewards = self.now.tree.rewards
-        self.now, self.climbed, self.entered, self.waiting = self.own, None, np.inf, []
+        self.now, self.climbed, self.price, self.entered, self.waiting = self.own, None, math.inf, math.inf, []
         self.until = self.own.tree.rollouts + self.climbs
 
     def _over(self) -> bool:
@@ -220,8 +220,9 @@ class _Round:
                 return [*rewards, *[None] * (len(trees) - begin)]
             for outcome in self.regressor.map(self._fit(), trees[begin : begin + size]):
                 self.task.budget.count(outcome.evaluations)
-                self._offer(outcome)
-                rewards.append(self._reward(outcome))
+                error = outcome.error
+                self._offer(outcome, error)
+                rewards.append(self._reward(error))
         return rewards
 
     def _fit(self) -> Callable[[MaskedTree], Fit]:
@@ -237,20 +238,20 @@ class _Round:
             time_limit=None if regressor.optimizer == "lm" else self.task.budget.seconds_left(),
         )
 
-    def _offer(self, outcome: Fit) -> None:
+    def _offer(self, outcome: Fit, error: float) -> None:
         """Keep what fits best; of two that fit, the shorter one."""
-        if not np.isfinite(outcome.error):
+        if not math.isfinite(error):
             return
-        if self.best is None or self._rank(outcome) < self._rank(self.best):
+        rank = max(error, self.task.target), len(outcome.tree)
+        if self.best is None or rank < (max(self.best.error, self.task.target), len(self.best.tree)):
             self.best = outcome
-        if _price(outcome) < _price(self.climbed):
-            self.climbed = outcome
+        if math.log10(max(error, 1e-30)) < self.price:  # or it is not worth a closer look
+            price = _price(outcome)
+            if price < self.price:
+                self.climbed, self.price = outcome, price
 
-    def _rank(self, outcome: Fit) -> tuple[float, int]:
-        return max(outcome.error, self.task.target), len(outcome.tree)
-
-    def _reward(self, outcome: Fit) -> float:
-        error = outcome.error if np.isfinite(outcome.error) else np.inf
+    def _reward(self, error: float) -> float:
+        error = error if math.isfinite(error) else math.inf
         if self.regressor.reward == "inv_nmse":
             return 1.0 / (1.0 + error)
         return -float(min(error, 1.0) * np.var(self.data.y))
@@ -283,6 +284,7 @@ class _Round:
         self.data = Dataset(as_columns(X, 0), y, weight, offsets)
         (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
         self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
+        self.price = math.inf if self.climbed is None else _price(self.climbed)
         self.own.restore(state["own"])
         if state["climb"] is not None:
             self.base = tree_from(state["climb"]["base"])
@@ -304,13 +306,11 @@ class _Growth:
         self.tree = search_from(state, self.deriver, self.tree.derivations[0])
 
 
-def _price(outcome: Fit | None) -> float:
+def _price(outcome: Fit) -> float:
     """Return the decades of an error and what nodes cost: of two that fit about as well, the simpler one.
 
     Constants within functions, such as phases, make an expression flexible long before it is right.
     """
-    if outcome is None:
-        return np.inf
     inner = sum(
         inside > 0 and is_open(node) for node, inside in zip(outcome.tree, functions_around(outcome.tree), strict=True)
     )

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -193,44 +194,55 @@ def form(tree: Sequence[Node], chains: bool = False) -> int:
     a function of a constant is a constant only where it takes every value: exp(C)*x cannot do what C*x can.
     Cheaper than :func:`structural_hash`, as searches ask it for every candidate; the same in every process.
     """
-    stack: list[_Chained] = []
+    stack: list[int | _Long] = []
+    pop, push = stack.pop, stack.append
     for node in reversed(tree):
         arity = node.arity
         if arity == 0:
-            stack.append((_OPEN if is_open(node) else _code(str(node.value)), "", ()))
-        elif arity == 1:
-            operand = stack.pop()[0]
-            free = operand == _OPEN and (not chains or node.name in _ONTO)
-            stack.append((_OPEN if free else hash((_code(node.name), operand)), "", ()))
+            push(_OPEN if is_open(node) else _code(str(node.value)))
+            continue
+        name = node.name
+        if arity == 1:
+            operand = _hash_of(pop())
+            free = operand == _OPEN and (not chains or name in _ONTO)
+            push(_OPEN if free else hash((_code(name), operand)))
+        elif name in _COMMUTATIVE:
+            long = _Long(name, [])
+            for item in [pop() for _ in range(arity)]:
+                if chains and isinstance(item, _Long) and item.name == name:
+                    long.hashes.extend(item.hashes)
+                else:
+                    long.hashes.append(_hash_of(item))
+            push(long)
         else:
-            operands = [stack.pop() for _ in range(arity)]
-            stack.append(_combined(node.name, operands, chains))
-    return stack[0][0]
+            operands = [_hash_of(pop()) for _ in range(arity)]
+            push(_OPEN if operands.count(_OPEN) == arity else hash((_code(name), *operands)))
+    return _hash_of(stack[0])
 
 
-#: A hash and, for a sum or product that may yet be part of a longer one, its operator and the hashes of its operands.
-_Chained = tuple[int, str, tuple[int, ...]]
+class _Long(NamedTuple):
+    """A sum or product that may yet become part of a longer one: its operator and the hashes of its operands."""
+
+    name: str
+    hashes: list[int]
+
+
+def _hash_of(item: int | _Long) -> int:
+    if isinstance(item, int):
+        return item
+    hashes = item.hashes
+    n_open = hashes.count(_OPEN)
+    if n_open == len(hashes):
+        return _OPEN
+    if n_open > 1:  # C + x + C is C + x
+        hashes = [_OPEN, *(one for one in hashes if one != _OPEN)]
+    return hash((_code(item.name), *sorted(hashes)))
+
 
 _OPEN = 0x5EED  # stands for an open constant among hashes
 
 #: Unary operators that take every value but, perhaps, 0.
 _ONTO = {"neg", "inv", "n3", "n5"}
-
-
-def _combined(name: str, operands: Sequence[_Chained], chains: bool) -> _Chained:
-    hashes = [operand[0] for operand in operands]
-    if hashes.count(_OPEN) == len(hashes):
-        return _OPEN, "", ()
-    if name not in _COMMUTATIVE:
-        return hash((_code(name), *hashes)), "", ()
-    if chains:
-        hashes = []
-        for operand in operands:
-            hashes += operand[2] if operand[1] == name else (operand[0],)
-        while hashes.count(_OPEN) > 1:  # C + x + C is C + x
-            hashes.remove(_OPEN)
-    hashes.sort()
-    return hash((_code(name), *hashes)), name, tuple(hashes) if chains else ()
 
 
 @lru_cache(maxsize=100_000)
