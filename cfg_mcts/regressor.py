@@ -28,6 +28,9 @@ Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 #: Expressions fitted between two looks at the clock.
 CHUNK = 16
 
+#: Roll-outs without a new form after which a search tree is done with.
+MAX_STALE = 20_000
+
 #: What a node of an expression, and a constant within a function, cost where a climb goes on, in decades of error.
 NODE_PRICE, INNER_PRICE = 0.15, 0.3
 
@@ -155,7 +158,7 @@ class _Round:
             self._own_turn()
         while not self._over():
             self._grow()
-            if self.now is self.own and (not self.climbs or self.own.tree.closed[0] or self.cheap_is_done()):
+            if self.now is self.own and (not self.climbs or self._own_is_done()):
                 break
             if not self._over():
                 self._climb()
@@ -163,9 +166,11 @@ class _Round:
             return []
         return [replace(Candidate.of(self.best), tree=self.best.trees[0])]
 
-    def cheap_is_done(self) -> bool:
-        """Whether no more is wanted than a first turn of the round's tree and what is climbed from there."""
-        return self.task.effort == "cheap" and self.own.tree.rollouts >= 2 * self.climbs
+    def _own_is_done(self) -> bool:
+        """Whether the round's tree has nothing left to try, meets nothing new, or has had all that is wanted of it."""
+        tree = self.own.tree
+        cheap = self.task.effort == "cheap" and tree.rollouts >= 2 * self.climbs
+        return tree.closed[0] or tree.stale >= MAX_STALE or cheap
 
     def _grow(self) -> None:
         """Let the present search tree grow for its turn."""
@@ -178,6 +183,7 @@ class _Round:
             c=regressor.c,
             n_sim=regressor.n_sim,
             max_nodes=regressor.max_nodes,
+            max_stale=MAX_STALE,
             stop=lambda: self._over() or bool(self.climbs and now.tree.rollouts >= self.until),
             tell=self._tell,
         )

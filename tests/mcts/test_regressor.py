@@ -122,6 +122,12 @@ def test_a_run_bounded_by_evaluations_ends_where_nothing_new_is_left_to_fit():
     assert found.errors[0] > 1e-3
 
 
+def test_a_small_language_of_operators_ends_as_well():
+    task = make_task(lambda X: np.sin(9 * X[:, 0]) * X[:, 1], evaluations=10**9)
+    found = MctsRegressor(max_size=2, climb_size=0).regress(replace(task, function_set=("add", "const")))
+    assert found
+
+
 def test_frozen_functions_of_a_slot_outlive_a_climb():
     frozen = MaskedTree.from_infix("C*x1 + 0.5*sin(C)").with_mask([0, 0, 1, 0, 0, 0, 0, 1])
     task = make_task(lambda X: np.exp(X[:, 1]) * X[:, 0] + np.log(X[:, 1]), [frozen], (1,), evaluations=60_000)
