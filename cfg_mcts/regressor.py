@@ -224,7 +224,8 @@ class _Round:
         for begin in range(0, len(trees), size):
             if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
-            for outcome in self.regressor.map(self._fit(), trees[begin : begin + size]):
+            for first in self.regressor.map(self._fit(), trees[begin : begin + size]):
+                outcome = self._fitted_on(first)
                 self.task.budget.count(outcome.evaluations)
                 error = outcome.error
                 self._offer(outcome, error)
@@ -243,6 +244,15 @@ class _Round:
             max_iterations=regressor.max_iterations,
             time_limit=None if regressor.optimizer == "lm" else self.task.budget.seconds_left(),
         )
+
+    def _fitted_on(self, outcome: Fit) -> Fit:
+        """Return the fit itself, or, where it was cut short and promises something, what more iterations make of it."""
+        promising = self.best is None or outcome.error < 10.0 * self.best.error
+        if not promising or "iterations" not in outcome.stopped or self.regressor.optimizer != "lm":
+            return outcome
+        more = fit(outcome.tree, self.data, starts=outcome.constants, n_starts=1)
+        better = more if more.error < outcome.error else outcome
+        return replace(better, evaluations=outcome.evaluations + more.evaluations)
 
     def _offer(self, outcome: Fit, error: float) -> None:
         """Keep what fits best; of two that fit, the shorter one."""
