@@ -15,7 +15,7 @@ from deap_vsr.control.equation import Equation, Variable
 from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.operators import Array
-from deap_vsr.simplify import canonical, structural_hash
+from deap_vsr.simplify import canonical, structural_hash, with_sums
 from deap_vsr.tree import MaskedTree
 
 #: Points, seed and threshold of the judge: recovered means NMSE <= 1e-12 and the same formula.
@@ -158,7 +158,7 @@ class Verdict:
         Whether the formulas were shown equal, or agreed on ranges stretched twofold where
         sympy could not decide.
     same_form : bool
-        Equal in canonical form with anonymous constants.
+        Equal in canonical form with anonymous constants, differences being sums of negative terms.
     metrics : dict
         Every metric on the test points.
     """
@@ -179,7 +179,7 @@ def judge(answer: MaskedTree, equation: Equation, time_limit: float = 10.0) -> V
     """
     X, y = report_points(equation)
     metrics = all_metrics(y, answer.evaluate(X))
-    same_form = structural_hash(answer) == structural_hash(equation.tree)
+    same_form = structural_hash(with_sums(answer)) == structural_hash(with_sums(equation.tree))
     fits = metrics["nmse"] <= RECOVERY_NMSE
     if not fits or equation.judge == "fit":
         return Verdict(fits, "numeric" if fits else None, same_form, metrics)
@@ -213,7 +213,7 @@ def _same_formula(answer: MaskedTree, equation: Equation, same_form: bool, time_
 
 def _constants_agree(answer: MaskedTree, truth: MaskedTree) -> bool:
     """Whether two trees of one canonical structure have the same constants, position by position."""
-    pairs = zip(canonical(answer), canonical(truth), strict=True)
+    pairs = zip(canonical(with_sums(answer)), canonical(with_sums(truth)), strict=True)
     numbers = [(a.value, b.value) for a, b in pairs if not a.arity and not isinstance(a.value, str)]
     return all(abs(a - b) <= CONSTANT_TOLERANCE * abs(b) for a, b in numbers)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deap_vsr.operators import CATALOGUE, Operator
-from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open, node_from_name
 
 _STANDARD = Vocabulary()
 
@@ -139,6 +139,21 @@ def without_neutral(tree: MaskedTree) -> MaskedTree:
             stack.append(operands[1])
         else:
             stack.append([node, *chain.from_iterable(operands)])
+    return type(tree)(stack[0])
+
+
+def with_sums(tree: MaskedTree) -> MaskedTree:
+    """Return the tree with differences and signs as sums with a factor of -1, so that only numbers tell them apart."""
+    stack: list[list[Node]] = []
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        if node.name in ("sub", "neg") and node.arity:
+            operands[-1] = [node_from_name("mul"), Constant(-1.0, fitted=False), *operands[-1]]
+        if node.name == "neg" and node.arity:
+            stack.append(operands[0])
+        else:
+            name = node_from_name("add") if node.name == "sub" and node.arity else node
+            stack.append([name, *chain.from_iterable(operands)])
     return type(tree)(stack[0])
 
 

@@ -344,3 +344,21 @@ def test_stretched_range_is_twice_as_wide_and_keeps_the_sign(variable, low, high
         assert math.log(high / low) == pytest.approx(2 * math.log(variable.high / variable.low))
     else:
         assert high - low == 2 * (variable.high - variable.low)
+
+
+@pytest.mark.parametrize(
+    ("answer", "same"),
+    [
+        ("0.5 + -0.3*sin(x1) + 2*x1*x2", True),
+        ("0.5 - 0.3*sin(x1) + 2*x1*x2", True),
+        ("2*x1*x2 - (0.3*sin(x1) - 0.5)", False),
+        ("2*x1*x2 - 0.3*sin(x1) - -0.5", True),
+        ("2*x1*x2 + 0.5 + -(0.3*sin(x1))", True),
+        ("0.5 - 0.3*sin(x2) + 2*x1*x2", False),
+        ("0.5 - 0.3*x1 + 2*x1*x2", False),
+    ],
+)
+def test_a_difference_is_of_the_same_form_as_a_sum_with_a_negative_number(answer, same):
+    law = equation("0.5 + -0.3*sin(x1) + 2*x1*x2")
+    verdict = judge(MaskedTree.from_infix(answer), law)
+    assert verdict.same_form == same
