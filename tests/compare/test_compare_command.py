@@ -96,14 +96,14 @@ def test_killed_five_times_and_resumed_it_ends_as_if_nothing_had_happened(finish
     rng = random.Random(7)
     for kill in range(5):
         with started(*SIX, "--jobs", 1, "--out", folder, *["--resume"] * (kill > 0)) as process:
-            read_until(process, f"{kill}/6" if kill else "6 runs")
+            read_until(process, f"{kill + 1}/6")
             with suppress(subprocess.TimeoutExpired):  # somewhere in the next run
-                process.communicate(timeout=rng.uniform(0.0, 0.8))
+                process.communicate(timeout=rng.uniform(0.0, 0.5))
             # The whole group, or the process alone, whose runs then end by themselves.
             (os.killpg if kill % 2 else os.kill)(process.pid, signal.SIGKILL)
             process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
-        assert len(read_rows(folder)) < 6
+        assert len(read_rows(folder)) == kill + 1
     with started(*SIX, "--jobs", 1, "--out", folder, "--resume") as process:
         process.communicate(timeout=200)
     assert process.returncode == 0
