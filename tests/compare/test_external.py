@@ -1,10 +1,14 @@
 """Other packages' methods: the same problems, limits and judge."""
 
+import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
+import sympy
 
-from deap_vsr import VsrError, load_equation
+from deap_vsr import MaskedTree, VsrError, load_equation
 from deap_vsr.compare import external
 from deap_vsr.compare.external import ADAPTERS, discover_external
 from deap_vsr.compare.plan import plan
@@ -40,7 +44,14 @@ def test_every_operator_that_gplearn_can_have_is_read_back():
     result = discover_external(
         law, "gplearn", seed=0, noise=0.01, time_limit=None, max_evaluations=1000, max_queries=100
     )
-    assert {node.name for node in result.tree if node.arity} <= set(law.function_set)
+    assert {node.name for node in result.tree if node.arity} <= {*law.function_set, "abs"}
+
+
+def test_gplearn_s_roots_and_logarithms_are_those_of_magnitudes():
+    functions = pytest.importorskip("gplearn.functions", reason="gplearn is not installed")
+    program = [functions._function_map["sub"], functions._function_map["sqrt"], 0, functions._function_map["log"], 1]
+    tree = MaskedTree(external._gplearn_nodes(program)).checked()
+    assert tree.to_infix() == "sqrt(abs(x1)) - log(abs(x2))"
 
 
 def test_a_package_that_is_absent_is_a_clear_error_before_anything_runs(monkeypatch):
@@ -48,6 +59,38 @@ def test_a_package_that_is_absent_is_a_clear_error_before_anything_runs(monkeypa
     for method in ADAPTERS:
         with pytest.raises(VsrError, match=rf"pip install {method}, or deap-vsr\[peers\]"):
             plan([LAW], methods=[method])
+
+
+class _StandIn:
+    """Takes what PySR takes, remembers it, and answers as it does: a sympy expression in the names it was given."""
+
+    given: ClassVar[dict] = {}
+
+    def __init__(self, **options):
+        self.given.clear()
+        self.given.update(options)
+
+    def fit(self, X, y, variable_names):
+        self.names = variable_names
+        assert X.shape == (len(y), len(variable_names))
+
+    def sympy(self):
+        a, b, c = sympy.symbols(self.names)
+        return 1.0 * a * b / c
+
+
+def test_pysr_is_given_the_limits_and_its_formula_is_judged(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysr", SimpleNamespace(PySRRegressor=_StandIn))
+    monkeypatch.setattr(external.Adapter, "check", lambda self: None)
+    monkeypatch.setattr(external, "version", lambda package: "0")
+    result = discover_external(
+        load_equation(LAW), "pysr", seed=4, noise=0.0, time_limit=7.0, max_evaluations=500, max_queries=50
+    )
+    assert result.verdict.recovered
+    assert result.oracle_queries == 50
+    given = _StandIn.given
+    assert (given["timeout_in_seconds"], given["max_evals"], given["random_state"]) == (7.0, 500, 4)
+    assert given["binary_operators"] == ["+", "-", "*", "/"]
 
 
 def test_pysr_needs_julia(monkeypatch):
