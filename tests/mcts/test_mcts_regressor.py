@@ -238,7 +238,7 @@ def test_a_run_that_is_killed_and_resumed_ends_as_an_uninterrupted_one(method, m
         return discover(
             "trigonometric/sincosinv/3-2-2/prog_1",
             method,
-            max_evaluations=25_000,
+            max_evaluations=60_000,
             checkpoint=tmp_path / name,
             resume=True,
         )
