@@ -14,8 +14,9 @@ from deap_vsr import _symbolic
 from deap_vsr.control.equation import Equation, Variable
 from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.errors import ExpressionError, VsrError
-from deap_vsr.operators import Array
-from deap_vsr.simplify import canonical, structural_hash, with_sums
+from deap_vsr.expand import expand
+from deap_vsr.operators import CATALOGUE, Array
+from deap_vsr.simplify import canonical, literals, structural_hash, with_sums
 from deap_vsr.tree import MaskedTree
 
 #: Points, seed and threshold of the judge: recovered means NMSE <= 1e-12 and the same formula.
@@ -202,6 +203,8 @@ def _finite_points(equation: Equation, variables: tuple[Variable, ...], seed: in
 def _same_formula(answer: MaskedTree, equation: Equation, same_form: bool, time_limit: float) -> str | None:
     if same_form and _constants_agree(answer, equation.tree):
         return "symbolic"
+    if _same_terms(answer, equation.tree):
+        return "symbolic"
     try:
         decided = _symbolic.same(answer, equation.tree, equation.variables, CONSTANT_TOLERANCE, time_limit)
     except ExpressionError:  # too deep or too large for sympy
@@ -216,6 +219,14 @@ def _constants_agree(answer: MaskedTree, truth: MaskedTree) -> bool:
     pairs = zip(canonical(with_sums(answer)), canonical(with_sums(truth)), strict=True)
     numbers = [(a.value, b.value) for a, b in pairs if not a.arity and not isinstance(a.value, str)]
     return all(abs(a - b) <= CONSTANT_TOLERANCE * abs(b) for a, b in numbers)
+
+
+def _same_terms(answer: MaskedTree, truth: MaskedTree) -> bool:
+    """Whether both, multiplied out, are the same sum of terms: what sympy would find as well, after some seconds."""
+    sums = [expand(literals(tree), tuple(CATALOGUE)) for tree in (answer, truth)]
+    if sums[0] is None or sums[1] is None or structural_hash(sums[0]) != structural_hash(sums[1]):
+        return False
+    return _constants_agree(sums[0], sums[1])
 
 
 def _agree_when_stretched(answer: MaskedTree, equation: Equation) -> bool:

@@ -142,6 +142,14 @@ def without_neutral(tree: MaskedTree) -> MaskedTree:
     return type(tree)(stack[0])
 
 
+def literals(tree: MaskedTree) -> MaskedTree:
+    """Return the tree with every constant a number as it stands: none is fitted, none may change."""
+    return MaskedTree(
+        Constant(node.value, False, False, node.ret) if isinstance(node, Constant) or is_open(node) else node
+        for node in tree
+    )
+
+
 def with_sums(tree: MaskedTree) -> MaskedTree:
     """Return the tree with differences and signs as sums with a factor of -1, so that only numbers tell them apart."""
     stack: list[list[Node]] = []

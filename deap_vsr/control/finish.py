@@ -16,7 +16,7 @@ from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array
-from deap_vsr.simplify import fold, without_neutral
+from deap_vsr.simplify import fold, literals, without_neutral
 from deap_vsr.tidy import with_differences, with_squares
 from deap_vsr.tree import Constant, MaskedTree
 
@@ -49,7 +49,7 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
     if found is None and outcome.determined.all() and fits(outcome, data, EXACT):
         found = shortened(outcome, data, budget)
     if found is None:  # what the data do not determine stays as it is, but for the last digits
-        kept = fit(_literals(tree), data)
+        kept = fit(literals(tree), data)
         budget.count(kept.evaluations)
         unknown = np.full(standing.constants.shape, np.inf)
         if fits(kept, data, EXACT):
@@ -65,7 +65,7 @@ def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree
     shorter = without_idle_terms(outcome, data)
     if shorter is None:
         return None
-    literal = _literals(shorter[0].with_constants(shorter[1][0]))
+    literal = literals(shorter[0].with_constants(shorter[1][0]))
     again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
     budget.count(again.evaluations + 2)
     candidates = [literal]
@@ -92,10 +92,6 @@ def relative_weights(y: Array) -> Array | None:
     return np.asarray((size.max() / np.maximum(size, 1e-12 * size.max())) ** 2)
 
 
-def _literals(tree: MaskedTree) -> MaskedTree:
-    return MaskedTree(Constant(n.value, False, False, n.ret) if isinstance(n, Constant) else n for n in tree)
-
-
 def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
     """Return the fitted formula with each number at as few digits as its standard error and the data allow.
 
@@ -110,17 +106,17 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
 
     def error(values: Array) -> float:
         budget.count(1)
-        return float(fit(_literals(tree.with_constants(values)), data).errors[0])
+        return float(fit(literals(tree.with_constants(values)), data).errors[0])
 
     if error(short) <= allowed:
-        return without_neutral(fold(_literals(tree.with_constants(short))))
+        return without_neutral(fold(literals(tree.with_constants(short))))
     values = full.copy()
     for i in range(len(values)):
         trial = values.copy()
         trial[i] = short[i]
         if error(trial) <= allowed:
             values = trial
-    return without_neutral(fold(_literals(tree.with_constants(values))))
+    return without_neutral(fold(literals(tree.with_constants(values))))
 
 
 def short_number(value: float, error: float) -> float:

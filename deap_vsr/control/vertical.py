@@ -23,8 +23,8 @@ from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.operators import Array
-from deap_vsr.simplify import structural_hash
-from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_open
+from deap_vsr.simplify import literals, structural_hash
+from deap_vsr.tree import MaskedTree, Vocabulary
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -395,7 +395,7 @@ class _Run:
             return False
         everything = range(len(self.oracle.variables))
         data = Dataset.of(sample_trials(self.oracle, everything, 1, settings.hall_points, self.rng))
-        outcome = fit(_fixed(hall.best[0][1]), data, pset=hall.pset)
+        outcome = fit(literals(hall.best[0][1]), data, pset=hall.pset)
         self.budget.count(outcome.evaluations)
         rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
         return fits(outcome, data, rule, self.noise)
@@ -440,8 +440,4 @@ def _experiment(
 
 def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | None) -> float:
     """Return the largest error of `tree` over the trials, its constants as they are."""
-    return float(np.max(fit(_fixed(tree), data, pset=pset).errors))
-
-
-def _fixed(tree: MaskedTree) -> MaskedTree:
-    return MaskedTree(Constant(node.value, False, False, node.ret) if is_open(node) else node for node in tree)
+    return float(np.max(fit(literals(tree), data, pset=pset).errors))

@@ -232,8 +232,8 @@ def test_trees_too_deep_or_too_large_are_refused():
 
 def test_judge_falls_back_on_numbers_when_sympy_hangs(module, monkeypatch, tmp_path):
     monkeypatch.setattr(_symbolic, "_worker", module(HANGING))
-    truth = MaskedTree.from_infix("2*x1")
-    equation = Equation("hang", X1, ("mul", "const"), truth, "2*x1")
-    found = judge(MaskedTree.from_infix("x1 + x1"), equation, time_limit=0.2)
+    truth = MaskedTree.from_infix("2*log(x1)")
+    equation = Equation("hang", X1, ("mul", "log", "const"), truth, "2*log(x1)")
+    found = judge(MaskedTree.from_infix("log(x1*x1)"), equation, time_limit=0.2)
     assert (found.recovered, found.recovered_by) == (True, "numeric")
     assert not is_running(pids(tmp_path)[0])
