@@ -28,21 +28,16 @@ ROOM = 20.0
 
 def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator) -> MaskedTree | None:
     """Return the formula with its constants refitted together and shortly written; None if it does not fit."""
-    reopened = MaskedTree(
-        Constant(node.value, True, True, node.ret)
-        if isinstance(node, Constant) and (node.fitted or abs(node.value) != 1.0)
-        else node
-        for node in tree
-    )
-    n_points = 2 * reopened.n_constants + 8
+    skeleton = reopened(tree)
+    n_points = 2 * skeleton.n_constants + 8
     try:
         (trial,) = sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng)
     except NoValuesError:
         return None
     data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
-    outcome = fit(reopened, data, n_starts=0)
+    outcome = fit(skeleton, data, n_starts=0)
     budget.count(outcome.evaluations)
-    standing = replace(outcome, constants=np.array([reopened.constants]).reshape(1, -1))
+    standing = replace(outcome, constants=np.array([skeleton.constants]).reshape(1, -1))
     found: MaskedTree | None = None
     for which in (outcome, standing):  # terms that are rounding once all are fitted together, or as they stand
         found = found or _without_rounding(which, data, budget)
@@ -55,6 +50,16 @@ def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Ge
         if fits(kept, data, EXACT):
             found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, budget)
     return None if found is None else _written(found, data, oracle.function_set, budget)
+
+
+def reopened(tree: MaskedTree) -> MaskedTree:
+    """Return the tree with its constants open again, those that were frozen too; 1 and -1 stay what they are."""
+    return MaskedTree(
+        Constant(node.value, True, True, node.ret)
+        if isinstance(node, Constant) and (node.fitted or abs(node.value) != 1.0)
+        else node
+        for node in tree
+    )
 
 
 def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree | None:

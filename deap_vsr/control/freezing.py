@@ -19,6 +19,8 @@ from deap_vsr.tree import Constant, MaskedTree, with_flag
 
 #: How far y, and what a formula gives for it, may be off by rounding, relative to y.
 ROUNDING = 8.0 * float(np.finfo(float).eps)
+#: What a node of a formula costs in noise: there are some eight to choose from.
+NODE = 2.0 * float(np.log(8.0))
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ def fits(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> b
     if rule.raw:
         return bool((residuals / sizes <= rule.error).all())
     return bool((outcome.errors <= np.maximum(rule.error, rounding_errors(data))).all())
+
+
+def criterion(chi_squared: float, n_constants: int, n_points: int, n_nodes: int) -> float:
+    """Return how good a formula is in noise, less is better: what it leaves, and what it takes to write it down.
+
+    The Bayesian information criterion charges for fitted constants; that a form was chosen among many costs as well.
+    """
+    return chi_squared + n_constants * float(np.log(n_points)) + NODE * n_nodes
 
 
 def squares(data: Dataset) -> Array:
@@ -98,20 +108,22 @@ def moving(outcome: Fit, rule: FreezeRule, noise: float = 0.0) -> Flags:
 def freeze(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> MaskedTree:
     """Return the candidate with the mask that the experiment gives it.
 
-    If every trial fits, all is frozen but the summary constants; stand-alone ones stay at their mean. Otherwise
-    the mask is left as it was. A tree without mutable nodes passes on unchanged.
+    If every trial fits, all is frozen but the summary constants; stand-alone ones stay at their mean (in noise, that of
+    least variance). Otherwise the mask is left as it was. A tree without mutable nodes passes on unchanged.
     """
     tree = outcome.tree
     if not any(tree.mask) or not fits(outcome, data, rule, noise):
         return tree
     nodes = [with_flag(node, False) for node in tree]
     moves = moving(outcome, rule, noise)
+    weights = 1.0 / np.maximum(outcome.standard_errors, 1e-150) ** 2 if noise > 0 else np.ones(outcome.constants.shape)
     for column, position in enumerate(tree.open_constants):
         ret = tree[position].ret
         if moves[column]:
             nodes[position] = Constant(float(outcome.constants[-1, column]), True, True, ret)
         else:
-            nodes[position] = Constant(float(outcome.constants[:, column].mean()), False, False, ret)
+            mean = float(np.average(outcome.constants[:, column], weights=weights[:, column]))
+            nodes[position] = Constant(mean, False, False, ret)
     return type(tree)(nodes)
 
 

@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
-from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, rounding_errors
 from deap_vsr.control.oracle import Oracle, Scaled
 from deap_vsr.control.relevance import relevant_variables
+from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
 from deap_vsr.control.ties import factor_ties
-from deap_vsr.control.vertical import Hall, Outcome, Progress, Round, SlotTable
+from deap_vsr.control.vertical import Outcome, Progress, Round, SlotTable, ranked
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.operators import Array, Flags
-from deap_vsr.tree import Constant, MaskedTree, is_open
-
-#: Fewer values of a variable are no table.
-MIN_VALUES = 5
+from deap_vsr.operators import Array
+from deap_vsr.tree import Constant, MaskedTree
 
 #: How hard a search tries, one pass after the other, and what share each may spend of the time and evaluations that are
 #: left: something is always left to joint expansion, which has an answer where no form is exact.
@@ -34,20 +31,6 @@ PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
 
 #: When a skeleton holds in a trial, and a constant is the same in all: rounding and no more.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a table is measured: at how many values of the new variable, and where in its domain.
-
-    Values are spread as the variable is sampled, or evenly, over the domain or a window, a share of it.
-    Of ``spare`` more settings than wanted, those at which y spans the fewest decades are taken.
-    """
-
-    n_values: int
-    even: bool = False
-    window: float = 1.0
-    spare: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,56 +61,6 @@ class SlotSettings:
             return cls()
         few = Plan(8) if queries < 80 * n_vars else Plan(10)
         return cls(n_settings=2, plans=(few, Plan(20, even=True)), thrifty=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m)."""
-
-    column: int
-    grid: Array
-    slots: Array
-    errors: Array
-    settings: Array
-
-    def moving(self) -> Flags:
-        """Return for each slot whether it depends on the new variable."""
-        with np.errstate(all="ignore"):
-            spread = np.ptp(self.slots, axis=1)
-            size = np.max(np.abs(self.slots), axis=1)
-            floor = np.maximum(1e-10 * size, 30.0 * self.errors.max(axis=1))
-        return np.asarray((spread > floor).any(axis=0), dtype=bool)
-
-    def trials(self, slot: int) -> list[Trial]:
-        """Return the table of one slot as trials in which the new variable varies; weights are 1/tolerance**2."""
-        trials = []
-        for k in range(len(self.slots)):
-            y = self.slots[k, :, slot]
-            good = np.isfinite(y)
-            X = np.tile(self.settings[k], (int(good.sum()), 1))
-            X[:, self.column] = self.grid[good]
-            largest = np.max(np.abs(y[good]), initial=0.0)
-            tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * self.errors[k, good, slot] + 1e-150
-            trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
-        return trials
-
-
-@dataclass(frozen=True, eq=False)
-class Solutions:
-    """Tables of one variable, and for each slot that moves, by its position in the tree, forms that fit its table."""
-
-    tables: Tables
-    forms: dict[int, list[Candidate]]
-
-
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A formula with forms in its slots: starts for its constants (K, L), settings (K, m), tables it came from."""
-
-    tree: MaskedTree
-    starts: Array
-    settings: Array
-    tables: tuple[SlotTable, ...]
 
 
 def search_slotwise(
@@ -238,19 +171,7 @@ class _Slotwise:
         """Return the answer, or the partial formulas ranked on uncontrolled data."""
         if self.answer is not None:
             return [(0.0, self.answer)]
-        if not self.partial:
-            return []
-        try:
-            size = int(min(64, self._queries_left() // 2))
-            if size < 4:
-                return [(np.inf, self.partial[-1])]
-            batch = sample_trials(self.oracle, range(len(self.variables)), 2, size, self.rng)
-        except (NoValuesError, OutOfQueriesError):
-            return [(np.inf, self.partial[-1])]
-        hall = Hall(10, Dataset.of(batch))
-        for tree in self.partial[-20:]:
-            hall.offer(tree, self.budget)
-        return hall.best
+        return ranked(self.partial, self.oracle, self.budget, self.rng)
 
     def _grow(
         self, tree: MaskedTree, freed: tuple[int, ...], held: tuple[int, ...], effort: str, reorder: bool
@@ -271,7 +192,7 @@ class _Slotwise:
             solutions = attempts[place][1] if attempts is not None else self.solutions(tree, freed, column, effort)
             rest = tuple(other for other in held if other != column)
             grown_any = False
-            for grown in self._combinations(tree, solutions):
+            for grown in combinations(tree, solutions, self.settings.beam) if solutions is not None else ():
                 self.nodes += 1
                 frozen = self._verified(grown, (*freed, column), rest)
                 if frozen is not None:
@@ -332,7 +253,7 @@ class _Slotwise:
         errors = np.zeros((K, J, L))
         if len(tree) == 1:
             slots[np.isfinite(y)] = y[np.isfinite(y)]
-            tables = _complete(Tables(column, grid, slots, errors, settings))
+            tables = Tables(column, grid, slots, errors, settings).complete()
             return tables if len(tables.grid) >= MIN_VALUES else None
         places = np.argwhere(np.isfinite(y).all(axis=2))
         if not len(places):
@@ -345,47 +266,8 @@ class _Slotwise:
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, outcome.standard_errors, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
-        tables = _complete(Tables(column, grid, slots, errors, settings))
+        tables = Tables(column, grid, slots, errors, settings).complete()
         return tables if len(tables.grid) >= max(0.6 * J, MIN_VALUES) else None
-
-    def _combinations(self, tree: MaskedTree, solutions: Solutions | None) -> Iterator[Grown]:
-        """Yield the tree with forms in its slots, the simplest first."""
-        if solutions is None:
-            return
-        forms = solutions.forms
-        means = solutions.tables.slots.mean(axis=1)  # (n_settings, n_slots)
-        first = (0,) * len(forms)  # the simplest form everywhere, then another one in one slot after the other
-        others = [
-            (*first[:i], other, *first[i + 1 :])
-            for other in range(1, max(map(len, forms.values()), default=1))
-            for i, found in enumerate(forms.values())
-            if other < len(found)
-        ]
-        for choice in [first, *others][: self.settings.beam]:
-            chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
-            nodes: list[object] = []
-            starts: list[Array] = []
-            slot = 0
-            for position, node in enumerate(tree):
-                if position in chosen:
-                    nodes += chosen[position].tree
-                    starts += list(chosen[position].constants.T)
-                else:
-                    nodes.append(node)
-                    if is_open(node):
-                        starts.append(means[:, slot])
-                slot += is_open(node)
-            tables = [
-                SlotTable(
-                    solutions.tables.column,
-                    solutions.tables.grid,
-                    solutions.tables.slots[:, :, tree.open_constants.index(position)],
-                    candidate.tree,
-                    candidate.constants,
-                )
-                for position, candidate in chosen.items()
-            ]
-            yield Grown(MaskedTree(nodes), np.array(starts).T, solutions.tables.settings, tuple(tables))
 
     def _verified(self, grown: Grown, freed: tuple[int, ...], held: tuple[int, ...]) -> MaskedTree | None:
         """Return the tree frozen by fresh joint data at the settings of the table; None if it does not hold."""
@@ -430,26 +312,7 @@ class _Slotwise:
     ) -> None:
         before, spent = self.recorded, self.budget.spent
         self.recorded = spent
-        self.rounds.append(
-            Round(
-                freed,
-                tuple(column for column in range(len(self.variables)) if column not in freed),
-                tree,
-                tuple(outcome.errors.tolist()),
-                tuple(map(tuple, outcome.constants.tolist())),
-                len(tree.slots),
-                holds,
-                int(spent["queries"] - before["queries"]),
-                spent["seconds"] - before["seconds"],
-                tables,
-            )
-        )
-
-
-def _complete(tables: Tables) -> Tables:
-    """Return the tables without the values at which a setting has none."""
-    good = np.isfinite(tables.slots).all(axis=(0, 2))
-    return Tables(tables.column, tables.grid[good], tables.slots[:, good], tables.errors[:, good], tables.settings)
+        self.rounds.append(Round.of(freed, len(self.variables), tree, outcome, holds, before, spent, tables))
 
 
 def _simplicity(solutions: Solutions | None) -> tuple[int, int]:
@@ -466,21 +329,3 @@ def _decades(y: Array) -> float:
     if len(size) < 0.7 * y.size:
         return np.inf
     return float(np.log10(size.max() / np.quantile(size, 0.1)))
-
-
-def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:
-    """Return values of a variable spread over its domain, in order; fewer for a variable of few whole numbers."""
-    count = plan.n_values
-    places = (np.arange(count) + rng.uniform(0.2, 0.8, count)) / count
-    if plan.window < 1.0:
-        places = rng.uniform(0.0, 1.0 - plan.window) + plan.window * places
-    if variable.sampling == "integer":
-        first, last = int(np.ceil(variable.low)), int(np.ceil(variable.high)) - 1
-        return np.unique(np.round(first + places * (last - first)))
-    if variable.sampling == "loguniform" and not plan.even:
-        values = variable.low * (variable.high / variable.low) ** places
-    else:
-        values = variable.low + places * (variable.high - variable.low)
-    if variable.sign == "both":
-        values = np.where(np.arange(count) % 2 == 0, values, -values)
-    return np.sort(values)

@@ -5,7 +5,7 @@ Joint expansion, as published. Horizontal search is the schedule that frees ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 
@@ -21,7 +21,7 @@ from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
-from deap_vsr.errors import OutOfQueriesError, VsrError
+from deap_vsr.errors import NoValuesError, OutOfQueriesError, VsrError
 from deap_vsr.operators import Array
 from deap_vsr.simplify import literals, structural_hash
 from deap_vsr.tree import MaskedTree, Vocabulary
@@ -69,6 +69,32 @@ class Round:
     seconds: float
     tables: tuple[SlotTable, ...] = field(default=(), compare=False)
     """What slotwise expansion measured, for pictures; a checkpoint does without."""
+
+    @classmethod
+    def of(
+        cls,
+        freed: tuple[int, ...],
+        n_vars: int,
+        tree: MaskedTree,
+        outcome: Fit,
+        accepted: bool,
+        before: dict[str, float],
+        now: dict[str, float],
+        tables: tuple[SlotTable, ...] = (),
+    ) -> Round:
+        """Make one of an outcome, and of what had been spent before and is now."""
+        return cls(
+            freed,
+            tuple(column for column in range(n_vars) if column not in freed),
+            tree,
+            tuple(outcome.errors.tolist()),
+            tuple(map(tuple, outcome.constants.tolist())),
+            len(tree.slots),
+            accepted,
+            int(now["queries"] - before["queries"]),
+            now["seconds"] - before["seconds"],
+            tables,
+        )
 
     def state(self) -> State:
         """Return it in JSON values."""
@@ -155,6 +181,27 @@ class Hall:
             self.best.sort(key=lambda entry: (entry[0], len(entry[1])))
             del self.best[self.size :]
         return error
+
+
+def ranked(
+    trees: Sequence[MaskedTree], oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 64
+) -> list[tuple[float, MaskedTree]]:
+    """Return formulas that are not finished with their errors on uncontrolled data, best first; few of many."""
+    if not trees:
+        return []
+    limit = budget.limits["queries"]
+    left = np.inf if limit is None else limit - budget.spent["queries"]
+    size = int(min(n_points, left // 2))
+    if size < 4:
+        return [(np.inf, trees[-1])]
+    try:
+        batch = sample_trials(oracle, range(len(oracle.variables)), 2, size, rng)
+    except (NoValuesError, OutOfQueriesError):
+        return [(np.inf, trees[-1])]
+    hall = Hall(10, Dataset.of(batch))
+    for tree in trees[-20:]:
+        hall.offer(tree, budget)
+    return hall.best
 
 
 def search(
@@ -372,18 +419,8 @@ class _Run:
             self.checkpoint.save(lambda: self.state(regressor()))
 
     def _record(self, freed: tuple[int, ...], best: Fit, accepted: bool) -> None:
-        spent = self.budget.spent
-        record = Round(
-            freed,
-            tuple(column for column in range(len(self.oracle.variables)) if column not in freed),
-            self.pool[0],
-            tuple(best.errors.tolist()),
-            tuple(map(tuple, best.constants.tolist())),
-            len(self.pool[0].slots),
-            accepted,
-            int(spent["queries"] - self.entered["queries"]),
-            spent["seconds"] - self.entered["seconds"],
-        )
+        n_vars = len(self.oracle.variables)
+        record = Round.of(freed, n_vars, self.pool[0], best, accepted, self.entered, self.budget.spent)
         self.rounds.append(record)
         if accepted:
             self.progress(Progress(self.number + 1, len(self.plan), freed, best.error, self.budget, self.pool[0]))

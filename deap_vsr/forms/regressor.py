@@ -10,6 +10,7 @@ import numpy as np
 from deap_vsr.control.contract import Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial
 from deap_vsr.control.identify import without_idle_terms
+from deap_vsr.control.noisy_finish import price_in_noise, unlike
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
@@ -21,6 +22,9 @@ from deap_vsr.forms.table import Form, Table, Target, starts_of
 from deap_vsr.tree import MaskedTree, variable
 
 Found = tuple[list[Form], int]
+
+#: In noise, so many stages of a kind are looked through once a form fits.
+STAGES_IN_NOISE = 60
 
 
 def cheap_stages(table: Table) -> Iterator[Found]:
@@ -92,6 +96,8 @@ class FormsRegressor:
     def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
         table = Table.of(trials, column, task.function_set, self.noisy)
         data = table.dataset()
+        if self.noisy:
+            return [_candidate(outcome, column) for outcome in self._best(table, data, task)]
         found = self._first(table, data, task, cheap_stages(table))
         if not found and task.effort != "cheap" and task.budget.used_up() is None:
             found = self._first(table, data, task, expensive_stages(table))
@@ -106,27 +112,9 @@ class FormsRegressor:
             task.budget.count(tried)
             good = []
             for form in forms:
-                tree = MaskedTree(form.nodes)
-                if tree.n_constants >= table.n_points - 1:
-                    continue
-                starts = form.starts
-                if form.elsewhere is not None:  # first where it was found, and only then everywhere
-                    first = fit(tree, data.trial(0), starts=starts, n_starts=0)
-                    task.budget.count(first.evaluations)
-                    if not table.holds(first, data.trial(0)):
-                        continue
-                    starts = np.concatenate([first.constants, starts_of(form.elsewhere()).reshape(-1, starts.shape[1])])
-                outcome = fit(tree, data, starts=starts, n_starts=0)
-                task.budget.count(outcome.evaluations)
-                if not table.holds(outcome, data, 1e8 if form.pruned else 4.0):
-                    continue
-                shorter = without_idle_terms(outcome, data)
-                if shorter is not None:
-                    again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
-                    task.budget.count(again.evaluations)
-                    if table.holds(again, data, 1e8):
-                        outcome = again
-                good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
+                outcome = self._fitted(form, table, data, task)
+                if outcome is not None:
+                    good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
             if good:
                 good.sort(key=lambda item: item[:3])
                 distinct = {item[3].tree.to_infix(skeleton=True): item[3] for item in reversed(good)}
@@ -134,6 +122,45 @@ class FormsRegressor:
             if task.budget.used_up():
                 break
         return []
+
+    def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
+        """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
+        stages = [cheap_stages(table)]
+        if task.effort != "cheap":
+            stages.append(inner_constants(Target.plain(table)))
+        good = []
+        for group in stages:
+            for count, (forms, tried) in enumerate(group):
+                task.budget.count(tried)
+                fitted = [self._fitted(form, table, data, task) for form in forms]
+                good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
+                if task.budget.used_up() or (good and count >= STAGES_IN_NOISE):
+                    break
+        return unlike(sorted(good, key=lambda outcome: price_in_noise(outcome, data, 1.0)))[: self.keep]
+
+    def _fitted(self, form: Form, table: Table, data: Dataset, task: Task) -> Fit | None:
+        """Return the fit of a form, without terms that do nothing; None if it does not hold in every trial."""
+        tree = MaskedTree(form.nodes)
+        if tree.n_constants >= table.n_points - 1:
+            return None
+        starts = form.starts
+        if form.elsewhere is not None:  # first where it was found, and only then everywhere
+            first = fit(tree, data.trial(0), starts=starts, n_starts=0)
+            task.budget.count(first.evaluations)
+            if not table.holds(first, data.trial(0)):
+                return None
+            starts = np.concatenate([first.constants, starts_of(form.elsewhere()).reshape(-1, starts.shape[1])])
+        outcome = fit(tree, data, starts=starts, n_starts=0)
+        task.budget.count(outcome.evaluations)
+        if not table.holds(outcome, data, 1e8 if form.pruned else 4.0):
+            return None
+        shorter = without_idle_terms(outcome, data)
+        if shorter is not None:
+            again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+            task.budget.count(again.evaluations)
+            if table.holds(again, data, 1e8):
+                return again
+        return outcome
 
     def _grow(self, task: Task, trials: list[Trial]) -> list[Candidate]:
         """Pass candidates on; one with a single slot grows at it, the values of the slot being solved for."""

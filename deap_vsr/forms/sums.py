@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.control.freezing import NODE
 from deap_vsr.engine.subsets import find_subsets
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.table import Form, Target
@@ -17,6 +18,8 @@ from deap_vsr.tree import Constant, Node, node_from_name
 EXHAUSTIVE = (150, 120, 45, 28, 20)
 #: Subsets of one size that are looked at more closely.
 MAX_FOUND = 48
+#: Sums of the smallest size that are fitted, in noise, where many do nearly as well.
+KEPT_IN_NOISE = 8
 #: A term below this share of the largest one fits the rounding of the others.
 NEGLIGIBLE = 1e-8
 
@@ -48,7 +51,7 @@ def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 
     dictionary = Dictionary.of_atoms(target, max(counts))
     subsets, tried = fitting_subsets(target, dictionary, counts)
     forms = []
-    for subset, coefficients in subsets[:keep]:
+    for subset, coefficients in subsets[: KEPT_IN_NOISE if target.table.noisy else keep]:
         needed = _needed(dictionary, subset, coefficients)
         for part in (needed, np.ones_like(needed)) if 0 < needed.sum() < len(needed) else (np.ones_like(needed),):
             chosen = [i for i, wanted in zip(subset, part, strict=True) if wanted]
@@ -70,7 +73,10 @@ def _needed(dictionary: Dictionary, subset: list[int], coefficients: Array) -> F
 def fitting_subsets(
     target: Target, dictionary: Dictionary, counts: Sequence[int], first_below: int | None = None
 ) -> tuple[list[tuple[list[int], Array]], int]:
-    """Return subsets that fit in every setting with their coefficients (n_settings, n_terms), cheapest first."""
+    """Return subsets that fit in every setting with their coefficients (n_settings, n_terms), cheapest first.
+
+    In noise what they leave counts as well.
+    """
     limits = target.table.limits(len(counts))
     room = max(target.table.n_points - 2, 1)  # a sum of as many terms as points fits anything
     looked_at: Indices = np.array([c if size <= room else 0 for size, c in enumerate(counts, start=1)], np.int64)
@@ -88,7 +94,16 @@ def fitting_subsets(
         coefficients = solve_everywhere(scaled[subset], z, limits[len(subset) - 1])
         if coefficients is not None:
             result.append((subset, coefficients))
-    result.sort(key=lambda item: sum(dictionary.costs[i] for i in item[0]))
+
+    def price(item: tuple[list[int], Array]) -> float:
+        subset, coefficients = item
+        cost = float(sum(dictionary.costs[i] for i in subset))
+        if not target.table.noisy:
+            return cost
+        left = np.einsum("kt,tkp->kp", coefficients, scaled[subset]) - z
+        return NODE * cost + float(np.sum(left**2))
+
+    result.sort(key=price)
     return result, tried * len(z)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, OracleError, Variable
 from deap_vsr.control.contract import Budget, Candidate
-from deap_vsr.control.slots import Plan, SlotSettings, Tables, search_slotwise, simplest_first, spread_values
+from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
+from deap_vsr.control.tables import Plan, Tables, spread_values
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor

@@ -1,0 +1,302 @@
+"""Slotwise expansion in noise: slots are measured with standard errors, and forms are chosen by a criterion.
+
+Nothing is exact here. A slot's table has standard errors; a form fits if what it leaves is no more than they explain;
+several forms do, and the joint data of the round decide among their combinations. A few formulas go on to the next
+round. In the end all measurements of the run are fitted together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
+from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
+from deap_vsr.control.finish import reopened
+from deap_vsr.control.freezing import FreezeRule, criterion, fits, freeze, moving, squares
+from deap_vsr.control.noisy_finish import (
+    finished_in_noise,
+    left_in_noise,
+    price_in_noise,
+    unlike,
+    without_insignificant,
+)
+from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.relevance import relevant_variables
+from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
+from deap_vsr.control.vertical import Outcome, Progress, Round, ranked
+from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.operators import Array
+from deap_vsr.tree import Constant, MaskedTree
+
+#: Level of the test that a form fits the table of a slot.
+SIGNIFICANCE = 1e-3
+#: A formula that is so much worse than the best by the criterion is not followed.
+FOLLOWED = 40.0
+
+
+@dataclass(frozen=True)
+class NoisySlotSettings:
+    """Numbers of slotwise expansion in noise.
+
+    A table has ``n_settings`` settings of what is held; each of ``plans`` has more points than the one before.
+    ``beam`` combinations of forms are verified for a formula, with ``joint_points`` and as many for each constant;
+    ``width`` formulas go on. The last fit takes ``last_points`` more, the check of the answer ``check_points``.
+    """
+
+    n_settings: int = 3
+    plans: tuple[Plan, ...] = (Plan(12, n_points=6), Plan(16, n_points=25), Plan(24, n_points=100))
+    beam: int = 12
+    width: int = 3
+    joint_points: int = 150
+    points_a_constant: int = 15
+    last_points: int = 2000
+    check_points: int = 100
+
+
+def search_noisy_slots(
+    oracle: Oracle,
+    regressor: Regressor,
+    budget: Budget,
+    rng: np.random.Generator,
+    noise: float,
+    settings: NoisySlotSettings | None = None,
+    progress: Callable[[Progress], None] = lambda news: None,
+    order: Sequence[int] | None = None,
+) -> Outcome:
+    """Find a formula for an `oracle` whose answers have `noise`, measuring slots.
+
+    ::
+
+        formulas <- {C}
+        for each variable that matters:
+            measure every slot at some values of it, at K settings of what is held
+            solve each slot that moves on its own, by several forms; put the answers in
+            fit all combinations to the same joint data; those that fit, best first by the criterion, go on, frozen
+            where none fits: more points, all constants open again, another variable first
+        fit all measurements together; drop what is not significant, restore short numbers, verify on fresh data
+    """
+    run = _NoisySlots(oracle, regressor, budget, rng, noise, settings or NoisySlotSettings(), progress)
+    try:
+        stopped_by = run.go(order)
+    except KeyboardInterrupt:
+        stopped_by = "interrupted"
+    except OutOfQueriesError:
+        stopped_by = "queries"
+    best = [(run.error, run.answer)] if run.answer is not None else ranked(run.formulas, oracle, budget, rng)
+    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, noise, run.standard_errors)
+
+
+class _NoisySlots:
+    """One run: what it was given, all that was measured, and the formulas it follows."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        regressor: Regressor,
+        budget: Budget,
+        rng: np.random.Generator,
+        noise: float,
+        settings: NoisySlotSettings,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
+        self.noise, self.settings, self.progress = noise, settings, progress
+        self.rule = FreezeRule()
+        self.rounds: list[Round] = []
+        self.formulas = [MaskedTree([Constant(1.0)])]
+        self.measured: list[Trial] = []
+        self.answer: MaskedTree | None = None
+        self.standard_errors: tuple[float, ...] | None = None
+        self.error = np.inf
+        self.n_rounds = 0
+        self.recorded = budget.spent
+
+    def go(self, order: Sequence[int] | None) -> str:
+        """Search; returns what stopped it."""
+        relevant = relevant_variables(self.oracle, self.rng, self.noise, max_queries=0.2 * self._queries_left())
+        waiting = [column for column in order if column in relevant] if order is not None else relevant
+        self.n_rounds = len(waiting)
+        freed: tuple[int, ...] = ()
+        while waiting:
+            for column in waiting:
+                found = self._round(freed, column, waiting)
+                if found or self.budget.used_up() is not None:
+                    break
+            if not found:
+                return self.budget.used_up() or "exhausted"
+            self.formulas, freed = found, (*freed, column)
+            waiting = [other for other in waiting if other != column]
+        return self._finish()
+
+    def _queries_left(self) -> float:
+        limit = self.budget.limits["queries"]
+        return np.inf if limit is None else limit - self.budget.spent["queries"]
+
+    def _round(self, freed: tuple[int, ...], column: int, held: Sequence[int]) -> list[MaskedTree]:
+        """Return formulas that hold with `column` freed too, best first, frozen; none if there are none."""
+        now = (*freed, column)
+        self.progress(Progress(len(now), self.n_rounds, now, self.error, self.budget))
+        K = self.settings.n_settings if len(held) > 1 else 1  # at the end nothing is held, and all settings are one
+        settings = draw_inputs(self.oracle.variables, K, self.rng)
+        for number, plan in enumerate(self.settings.plans):
+            grown: list[Grown] = []
+            for tree in self.formulas:
+                # What was frozen at a measured value may have been a little off, or one that moves a little.
+                skeleton = tree if number == 0 else reopened(tree)
+                solutions = self._solutions(skeleton, freed, column, plan, settings)
+                if solutions is not None:
+                    grown += combinations(skeleton, solutions, self.settings.beam)
+                if self.budget.used_up() is not None:
+                    return []
+            found = self._verified(grown, now, settings)
+            if found:
+                self.progress(Progress(len(now), self.n_rounds, now, self.error, self.budget, found[0]))
+                return found
+        return []
+
+    # --- measuring and solving slots ---
+
+    def _solutions(
+        self, tree: MaskedTree, freed: tuple[int, ...], column: int, plan: Plan, settings: Array
+    ) -> Solutions | None:
+        """Return forms for each slot that moves with `column`; None if one has none."""
+        tables = self._measure(tree, freed, column, plan, settings)
+        if tables is None:
+            return None
+        forms: dict[int, list[Candidate]] = {}
+        for slot in np.flatnonzero(tables.moving()):
+            found = self._solve(tables.trials(int(slot)), column)
+            if not found:
+                return None
+            forms[tree.open_constants[int(slot)]] = found
+        return Solutions(tables, forms)
+
+    def _measure(
+        self, tree: MaskedTree, freed: tuple[int, ...], column: int, plan: Plan, settings: Array
+    ) -> Tables | None:
+        """Fit the open constants at several values of `column`, at several settings of what is held."""
+        K, L = len(settings), tree.n_constants
+        grid = spread_values(self.oracle.variables[column], plan, self.rng)
+        J, B = len(grid), plan.n_points * max(L, 1)
+        if self._queries_left() < K * J * B:
+            raise OutOfQueriesError(f"{K * J * B} points are needed for a table")
+        X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
+        for k in range(K):
+            X[k, :, :, freed] = draw_inputs(self.oracle.variables, B, self.rng)[:, freed].T[:, None, :]
+        X[:, :, :, column] = grid[None, :, None]
+        y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
+        self.budget.count(0)
+        slots, errors = np.full((2, K, J, L), np.nan)
+        places = np.argwhere(np.isfinite(y).all(axis=2))
+        if not len(places):
+            return None
+        trials = [Trial(X[k, j], y[k, j]) for k, j in places]
+        self.measured += trials
+        data = Dataset.of(trials)
+        outcome = fit(tree, data, n_starts=2)
+        self.budget.count(outcome.evaluations)
+        left = left_in_noise(outcome, data, self.noise)
+        freedom = np.maximum(B - outcome.ranks, 1)
+        good = outcome.determined.all(axis=1) & (left <= chdtri(freedom, self.rule.significance))
+        # Standard errors for the noise that is known, not for what happens to be left of a few points.
+        with np.errstate(all="ignore"):
+            known = outcome.standard_errors / np.sqrt(left / freedom)[:, None]
+        for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, known, strict=True):
+            if fine and np.isfinite(uncertain).all():
+                slots[k, j], errors[k, j] = row, uncertain
+        tables = Tables(column, grid, slots, errors, settings, noisy=True).complete()
+        return tables if len(tables.grid) >= max(0.6 * J, MIN_VALUES) else None
+
+    def _solve(self, trials: list[Trial], column: int) -> list[Candidate]:
+        """Return forms that fit the table of a slot, best first by the criterion."""
+        data = Dataset.of(trials)
+        J = int(np.diff(data.offsets).min())
+        limit = chdtri(max(J - 1, 1), SIGNIFICANCE)
+        task = Task(
+            [], lambda rng: trials, self.oracle.function_set, (column,), len(self.oracle.variables),
+            self.budget.part(0.15), float(np.mean(limit / squares(data))), self.rng, "most",
+        )  # fmt: skip
+        found = []
+        for candidate in self.regressor.regress(task)[:20]:
+            if (candidate.errors * squares(data) <= limit).all() and candidate.tree.n_constants < J:
+                outcome = fit(candidate.tree, data, starts=candidate.constants, n_starts=0)
+                found.append(without_insignificant(outcome, data, 1.0, self.budget))
+        found.sort(key=lambda outcome: price_in_noise(outcome, data, 1.0))
+        return [Candidate.of(outcome) for outcome in unlike(found)[: self.settings.beam // 2]]
+
+    def _verified(self, grown: list[Grown], freed: tuple[int, ...], settings: Array) -> list[MaskedTree]:
+        """Return what holds on joint data that are the same for all, frozen, best first by the criterion."""
+        if not grown:
+            return []
+        largest = max(candidate.tree.n_constants for candidate in grown)
+        n_points = self.settings.joint_points + self.settings.points_a_constant * largest
+        try:
+            trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
+        except NoValuesError:
+            return []
+        self.measured += trials
+        data = Dataset.of(trials)
+        found: list[tuple[float, Fit, Grown]] = []
+        for candidate in grown:
+            outcome = fit(candidate.tree, data, starts=candidate.starts, n_starts=1)
+            self.budget.count(outcome.evaluations)
+            if not fits(outcome, data, self.rule, self.noise):
+                self._record(freed, outcome.tree, outcome, False, candidate)
+                continue
+            outcome = without_insignificant(outcome, data, self.noise, self.budget)
+            if outcome.determined.all():
+                found.append((self._price(outcome, data), outcome, candidate))
+            if self.budget.used_up() is not None:
+                break
+        found.sort(key=lambda item: item[0])
+        best = unlike([outcome for price, outcome, _ in found if price <= found[0][0] + FOLLOWED])
+        kept = []
+        for outcome in best[: self.settings.width]:
+            kept.append(freeze(outcome, data, self.rule, self.noise))
+            candidate = next(which for _, other, which in found if other is outcome)
+            self._record(freed, kept[-1], outcome, True, candidate)
+            self.error = float(best[0].errors.max())
+        return kept
+
+    def _price(self, outcome: Fit, data: Dataset) -> float:
+        """Return the criterion of a fit; a constant that is the same at all settings is one constant."""
+        moves = moving(outcome, self.rule, self.noise)
+        n_fitted = data.n_trials * int(moves.sum()) + int((~moves).sum())
+        left = float(left_in_noise(outcome, data, self.noise).sum())
+        return criterion(left, n_fitted, len(data.y), len(outcome.tree))
+
+    # --- the end ---
+
+    def _finish(self) -> str:
+        """Fit everything that was measured together; returns what stopped the search."""
+        everything = range(len(self.oracle.variables))
+        wanted = self.settings.last_points + self.settings.check_points
+        share = min(1.0, max(self._queries_left(), 0.0) / wanted)
+        n_last, n_check = (int(share * n) for n in (self.settings.last_points, self.settings.check_points))
+        if n_last:
+            self.measured += sample_trials(self.oracle, everything, 1, n_last, self.rng)
+        X, y = (np.concatenate([getattr(trial, name) for trial in self.measured]) for name in ("X", "y"))
+        data = Dataset.of([Trial(X, y)])
+        found = [
+            finished_in_noise(tree, data, self.oracle.function_set, self.noise, self.budget) for tree in self.formulas
+        ]
+        best = min(found, key=lambda item: item.price)
+        self.answer, self.standard_errors = best.tree, best.standard_errors
+        if n_check < 3:
+            return "queries"
+        check = Dataset.of(sample_trials(self.oracle, everything, 1, n_check, self.rng))
+        outcome = fit(best.tree, check)
+        self.budget.count(outcome.evaluations)
+        self.error = float(outcome.errors[0])
+        return "found" if fits(outcome, check, self.rule, 1.05 * self.noise) else self.budget.used_up() or "exhausted"
+
+    def _record(self, freed: tuple[int, ...], tree: MaskedTree, outcome: Fit, holds: bool, grown: Grown) -> None:
+        before, spent = self.recorded, self.budget.spent
+        self.recorded = spent
+        n_vars = len(self.oracle.variables)
+        self.rounds.append(Round.of(freed, n_vars, tree, outcome, holds, before, spent, grown.tables))
