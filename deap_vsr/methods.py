@@ -15,6 +15,8 @@ from deap_vsr.control.checkpoint import Checkpoint
 from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule, measure_noise
+from deap_vsr.control.noisy_finish import better_in_noise
+from deap_vsr.control.noisy_slots import search_noisy_slots
 from deap_vsr.control.oracle import EquationOracle, Limited, Noise, Oracle, View
 from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
 from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, search
@@ -150,11 +152,10 @@ def discover(
     used: dict[str, Any] = {"preset": preset, **asdict(settings), **numbers}
     plan: Schedule = ()
     if expansion == "slotwise":
-        forms = FormsRegressor() if method == "vsr" else regressor
         used = {"slotwise": asdict(SlotSettings.within(max_queries, len(oracle.variables))), **used}
         order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, budget, rng))
         try:
-            plan, outcome = _slotwise(oracle, forms, regressor, budget, rng, settings, progress, order)
+            plan, outcome = _slotwise(oracle, method, regressor, budget, rng, settings, progress, order)
         except OutOfQueriesError:  # before anything could be found
             outcome = Outcome(None, [], [], "queries", 0.0)
     else:
@@ -220,7 +221,7 @@ def _regressor(
 
 def _slotwise(
     oracle: Oracle,
-    forms: Regressor,
+    method: str,
     regressor: Regressor,
     budget: Budget,
     rng: np.random.Generator,
@@ -229,28 +230,68 @@ def _slotwise(
     order: tuple[int, ...] | None,
 ) -> tuple[Schedule, Outcome]:
     """Search slotwise and, with what is left of the budget, jointly; returns the order of variables and the outcome."""
-    noise = measure_noise(oracle, rng, 4, 2)
-    if noise > 0 and forms is regressor:  # tables of single slots tell a regressor little in noise
-        everything = order or tuple(range(len(oracle.variables)))
-        plan: Schedule = tuple((column,) for column in everything)
-        return plan, search(oracle, regressor, plan, budget, rng, settings, progress)
-    if noise > 0:
-        noise = measure_noise(oracle, rng, 16, 8)
-        outcome = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)
+    if measure_noise(oracle, rng, 4, 2) > 0:
+        outcome = _in_noise(oracle, method, regressor, budget, rng, progress, order)
     else:
+        forms = FormsRegressor() if method == "vsr" else regressor
         outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
     freed = outcome.rounds[-1].freed if outcome.rounds else ()
     plan = tuple((column,) for column in (*freed, *(c for c in range(len(oracle.variables)) if c not in freed)))
     if outcome.stopped_by != "exhausted":
         return plan, outcome
-    limit = budget.limits["queries"]
     least = settings.hall_points + (settings.n_trials + 1) * settings.n_points  # of a joint search of one round
-    if limit is not None and limit - budget.spent["queries"] < least:
+    if budget.queries_left() < least:
         return plan, replace(outcome, stopped_by="queries")
-    again = search(oracle, regressor, plan, budget, rng, settings, progress)
-    best = sorted([*outcome.hall, *again.hall], key=lambda entry: entry[0])
-    tree = again.tree if again.stopped_by == "found" or not best else best[0][1]
-    return plan, replace(again, tree=tree, hall=best, rounds=[*outcome.rounds, *again.rounds])
+    return plan, _together(outcome, search(oracle, regressor, plan, budget, rng, settings, progress))
+
+
+def _in_noise(
+    oracle: Oracle,
+    method: str,
+    regressor: Regressor,
+    budget: Budget,
+    rng: np.random.Generator,
+    progress: Callable[[Progress], None],
+    order: tuple[int, ...] | None,
+) -> Outcome:
+    """Search slotwise in noise; vsr looks for a sum of products first, of all slots at once."""
+    noise = measure_noise(oracle, rng, 16, 8)
+    if method != "vsr":
+        return search_noisy_slots(oracle, regressor, budget, rng, noise, progress=progress, order=order)
+    sums = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)
+    if sums.stopped_by not in ("found", "exhausted") or sums.tree is None:
+        return sums
+    used = {node.value for node in sums.tree if not node.arity and isinstance(node.value, str)}
+    if sums.stopped_by == "found" and len(sums.standard_errors or ()) <= len(used) + 1:
+        return sums
+    # A sum of more terms than that holds, but may only approximate something shorter; as many points again will tell.
+    part = budget
+    if sums.stopped_by == "found":
+        part = Budget(oracle, queries=int(budget.spent["queries"]), whole=budget)
+    forms = FormsRegressor(keep=6, noisy=True)
+    other = search_noisy_slots(oracle, forms, part, rng, noise, progress=progress, order=order)
+    if sums.stopped_by != "found":
+        return _together(sums, other)
+    shorter = False
+    if other.stopped_by == "found" and other.tree is not None:
+        shorter = better_in_noise([sums.tree, other.tree], oracle, noise, budget, rng) == 1
+    stopped_by = "interrupted" if other.stopped_by == "interrupted" else "found"
+    return replace(other if shorter else sums, rounds=[*sums.rounds, *other.rounds], stopped_by=stopped_by)
+
+
+def _together(first: Outcome, second: Outcome) -> Outcome:
+    """Return the outcome of two searches one after the other: what the second has found, else the better of both."""
+    if second.stopped_by == "found" or not first.hall:
+        return replace(second, rounds=[*first.rounds, *second.rounds])
+    hall = sorted([*first.hall, *second.hall], key=lambda entry: entry[0])
+    better = first if hall[0] in first.hall else second
+    return replace(
+        second,
+        tree=hall[0][1],
+        hall=hall,
+        rounds=[*first.rounds, *second.rounds],
+        standard_errors=better.standard_errors,
+    )
 
 
 def _columns(schedule: Schedule) -> tuple[int, ...]:

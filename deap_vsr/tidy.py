@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from deap_vsr.simplify import is_literal, without_neutral
-from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 
 #: Coefficients of a square that differ by no more are those of a square.
 SAME = 1e-12
@@ -42,6 +42,40 @@ def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
             whole = [node_from_name("add"), *operands[0], *_negated(operands[1])]
         stack.append(whole)
     return without_neutral(MaskedTree(stack[0]))
+
+
+def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
+    """Return the tree without functions that undo each other, on positive numbers: log(sqrt(exp(x1))) is 0.5*x1.
+
+    x1/exp(C*x2), which is no number where exp is infinite, is x1*exp(C*x2) with the sign of C changed. A factor that
+    comes out of a function is an open constant.
+    """
+    stack: list[Nodes] = []
+    product = "mul" in function_set
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        last = operands[-1] if operands else [node]
+        pair, rest = (node.name, last[0].name), last[1:]
+        whole = [node, *chain.from_iterable(operands)]
+        if pair in (("log", "exp"), ("exp", "log"), ("n2", "sqrt")):
+            whole = rest
+        elif pair == ("log", "sqrt") and product:  # 0.5*log(u); u may be exp(v)
+            logarithm = rest[1:] if rest[0].name == "exp" else [node, *rest]
+            whole = [node_from_name("mul"), Constant(0.5), *logarithm]
+        elif pair == ("sqrt", "exp") and product:
+            whole = [last[0], node_from_name("mul"), Constant(0.5), *rest]
+        elif (
+            pair in (("div", "exp"), ("inv", "exp")) and product and rest[0].name in ("mul", "div") and is_open(rest[1])
+        ):
+            power = [last[0], rest[0], Constant(-float(rest[1].value)), *rest[2:]]
+            whole = [node_from_name("mul"), *operands[0], *power] if node.name == "div" else power
+        stack.append(whole)
+    return MaskedTree(stack[0])
+
+
+def _has_factor(nodes: Sequence[Node]) -> bool:
+    """Whether an open constant is in front."""
+    return nodes[0].name in ("mul", "div") and is_open(nodes[1])
 
 
 def _number(nodes: Sequence[Node]) -> int | None:

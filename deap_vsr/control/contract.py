@@ -70,6 +70,12 @@ class Budget:
         above = self.whole.seconds_left() if self.whole is not None else None
         return above if left is None else left if above is None else min(left, above)
 
+    def queries_left(self) -> float:
+        """Return how many points may still be asked, here and in the whole; inf without a limit."""
+        limit = self.limits["queries"]
+        left = np.inf if limit is None else limit - self.spent["queries"]
+        return left if self.whole is None else min(left, self.whole.queries_left())
+
     def resume(self, spent: dict[str, float]) -> None:
         """Go on as if `spent` had been spent; the oracle's count is as it was then."""
         self.started = time.perf_counter() - spent["seconds"]

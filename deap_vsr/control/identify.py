@@ -134,19 +134,15 @@ def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] 
     idle = term_sizes(outcome, data) < NEGLIGIBLE
     if not idle.any() or idle.all():
         return None
-    found = dropped(outcome, idle)
+    found = _dropped(outcome, idle)
     if found is None:  # something cannot go: what can go alone goes together
         alone = [np.arange(len(idle)) == i for i in np.flatnonzero(idle)]
-        single = [flags for flags in alone if dropped(outcome, flags) is not None]
-        found = dropped(outcome, np.any(single, axis=0)) if single else None
+        single = [flags for flags in alone if _dropped(outcome, flags) is not None]
+        found = _dropped(outcome, np.any(single, axis=0)) if single else None
     return found
 
 
-def dropped(outcome: Fit, idle: Flags) -> tuple[MaskedTree, Array] | None:
-    """Return the tree without the terms of some constants, and the constants (K, L) of the others.
-
-    None if one of them is no factor of a term, or nothing would be left.
-    """
+def _dropped(outcome: Fit, idle: Flags) -> tuple[MaskedTree, Array] | None:
     tree = outcome.tree
     gone = {position for position, out in zip(tree.open_constants, idle, strict=True) if out}
     stack: list[list[int] | None] = []  # positions; None stands for 0

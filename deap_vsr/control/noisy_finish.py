@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.control.contract import Budget
+from deap_vsr.control.experiment import sample_trials
 from deap_vsr.control.finish import reopened
 from deap_vsr.control.freezing import FreezeRule, criterion, squares
-from deap_vsr.control.identify import dropped, identified
+from deap_vsr.control.identify import identified
+from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.short import SIGNIFICANCE, restored, rounded
 from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.expand import expand
 from deap_vsr.operators import Array
 from deap_vsr.simplify import fold, literals, without_neutral
-from deap_vsr.tidy import with_differences
+from deap_vsr.tidy import with_differences, without_inverses
 from deap_vsr.tree import Constant, MaskedTree
-
-#: A constant of more standard errors is not tried without.
-SIGNIFICANT = 8.0
 
 
 @dataclass(frozen=True)
@@ -42,36 +43,67 @@ def left_in_noise(outcome: Fit, data: Dataset, noise: float) -> Array:
 def price_in_noise(outcome: Fit, data: Dataset, noise: float) -> float:
     """Return the criterion of a fit whose constants are fitted anew in each trial; infinite if it is not finite."""
     left = float(left_in_noise(outcome, data, noise).sum())
-    price = criterion(left, outcome.constants.size, len(data.y), len(outcome.tree))
+    price = criterion(left, outcome.tree, outcome.constants.size, len(data.y))
     return price if np.isfinite(price) else np.inf
 
 
-def unlike(outcomes: Sequence[Fit]) -> list[Fit]:
-    """Return the first of all fits that leave the same: exp(log(C*x)) is C*x."""
+def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
+    """Return the first `count` fits that differ in what they leave: exp(log(C*x)) is C*x."""
     kept: list[Fit] = []
     for outcome in outcomes:
-        if not any(np.allclose(outcome.errors, other.errors, rtol=1e-6, atol=0.0) for other in kept):
+        if len(kept) == count:
+            break
+        same = [np.all(np.abs(outcome.errors - other.errors) <= 1e-4 * other.errors) for other in kept]
+        if not any(same):
             kept.append(outcome)
     return kept
 
 
-def without_insignificant(outcome: Fit, data: Dataset, noise: float, budget: Budget) -> Fit:
-    """Return the fit without terms that are not worth their constants, one after the other."""
-    while True:
-        with np.errstate(all="ignore"):
-            weak = np.flatnonzero((np.abs(outcome.constants) <= SIGNIFICANT * outcome.standard_errors).all(axis=0))
+def pruned(outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str], budget: Budget) -> Fit:
+    """Return the fit without what is not worth its nodes and constants.
+
+    Backward elimination: an operand takes the place of its operator, whichever lowers the criterion most, until none
+    does. So terms and factors go, and functions that do nothing or undo each other. What is shorter multiplied out, is.
+    """
+    plain = [without_inverses(tree, function_set) for tree in outcome.trees]
+    if str(plain[0]) != str(outcome.trees[0]):
+        outcome = fit(plain[0], data, starts=np.array([tree.constants for tree in plain]), n_starts=0)
+        budget.count(outcome.evaluations)
+    price = price_in_noise(outcome, data, noise)
+    while budget.used_up() is None:
         best = outcome
-        for i in weak:
-            shorter = dropped(outcome, np.arange(outcome.tree.n_constants) == i)
-            if shorter is None:
-                continue
-            again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
+        for tree, starts in _shorter(outcome, function_set):
+            again = fit(tree, data, starts=starts, n_starts=0)
             budget.count(again.evaluations)
-            if price_in_noise(again, data, noise) < price_in_noise(best, data, noise):
-                best = again
+            lower = price_in_noise(again, data, noise)
+            if lower < price:
+                best, price = again, lower
         if best is outcome:
-            return outcome
+            break
         outcome = best
+    return outcome
+
+
+def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
+    """Yield trees with one operator less, and where their constants start."""
+    tree = outcome.tree
+    seen = set()
+    for position, node in enumerate(tree):
+        first = position + 1
+        for _ in range(node.arity):
+            operand = tree.searchSubtree(first)
+            kept = [*range(position), *range(operand.start, operand.stop)]
+            kept += range(tree.searchSubtree(position).stop, len(tree))
+            first = operand.stop
+            shorter = MaskedTree([tree[i] for i in kept])
+            text = shorter.to_infix(skeleton=True)
+            if text not in seen and any(not n.arity and isinstance(n.value, str) for n in shorter):
+                seen.add(text)
+                columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
+                yield shorter, outcome.constants[:, columns]
+    expanded = expand(tree, function_set)
+    if expanded is not None and len(expanded) < len(tree):
+        yield expanded, None
 
 
 def finished_in_noise(
@@ -83,7 +115,7 @@ def finished_in_noise(
     if not outcome.determined.all():
         outcome, spent = identified(outcome, data, function_set, FreezeRule(), noise)
         budget.count(spent)
-    outcome = without_insignificant(outcome, data, noise, budget)
+    outcome = pruned(outcome, data, noise, function_set, budget)
     price = price_in_noise(outcome, data, noise)
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)
@@ -95,6 +127,28 @@ def finished_in_noise(
         error for node, error in zip(_numbers(written), _all_errors(outcome, errors), strict=True) if _counts(node)
     ]
     return Finished(_written(written, function_set), tuple(float(e) for e in known), price)
+
+
+def better_in_noise(
+    trees: Sequence[MaskedTree],
+    oracle: Oracle,
+    noise: float,
+    budget: Budget,
+    rng: np.random.Generator,
+    n_points: int = 300,
+) -> int:
+    """Return which finished formula is best on fresh data: by what it leaves, its constants and its length."""
+    try:
+        data = Dataset.of(sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng))
+    except (NoValuesError, OutOfQueriesError):
+        return 0
+    prices = []
+    for tree in trees:
+        outcome = fit(literals(tree), data)
+        budget.count(outcome.evaluations)
+        left = float(left_in_noise(outcome, data, noise).sum())
+        prices.append(criterion(left, tree, sum(map(_counts, _numbers(tree))), n_points))
+    return int(np.argmin(prices))
 
 
 def _short(outcome: Fit, data: Dataset, noise: float, errors: Array, budget: Budget) -> Array:

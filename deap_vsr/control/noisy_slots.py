@@ -16,14 +16,8 @@ from scipy.special import chdtri
 from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import reopened
-from deap_vsr.control.freezing import FreezeRule, criterion, fits, freeze, moving, squares
-from deap_vsr.control.noisy_finish import (
-    finished_in_noise,
-    left_in_noise,
-    price_in_noise,
-    unlike,
-    without_insignificant,
-)
+from deap_vsr.control.freezing import UNSURE, FreezeRule, criterion, fits, freeze, moving, squares
+from deap_vsr.control.noisy_finish import finished_in_noise, left_in_noise, price_in_noise, pruned, unlike
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
@@ -37,18 +31,22 @@ from deap_vsr.tree import Constant, MaskedTree
 SIGNIFICANCE = 1e-3
 #: A formula that is so much worse than the best by the criterion is not followed.
 FOLLOWED = 40.0
+#: Of the time and evaluations; the rest is left to joint expansion.
+SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class NoisySlotSettings:
     """Numbers of slotwise expansion in noise.
 
-    A table has ``n_settings`` settings of what is held; each of ``plans`` has more points than the one before.
+    A table has ``n_settings`` settings of what is held, out of ``n_probed`` times as many; each of ``plans`` has more
+    points than the one before.
     ``beam`` combinations of forms are verified for a formula, with ``joint_points`` and as many for each constant;
     ``width`` formulas go on. The last fit takes ``last_points`` more, the check of the answer ``check_points``.
     """
 
     n_settings: int = 3
+    n_probed: int = 8
     plans: tuple[Plan, ...] = (Plan(12, n_points=6), Plan(16, n_points=25), Plan(24, n_points=100))
     beam: int = 12
     width: int = 3
@@ -105,6 +103,7 @@ class _NoisySlots:
         progress: Callable[[Progress], None],
     ) -> None:
         self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
+        self.share = budget.part(SHARE, ("seconds", "evaluations"))
         self.noise, self.settings, self.progress = noise, settings, progress
         self.rule = FreezeRule()
         self.rounds: list[Round] = []
@@ -118,31 +117,34 @@ class _NoisySlots:
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
-        relevant = relevant_variables(self.oracle, self.rng, self.noise, max_queries=0.2 * self._queries_left())
+        relevant = relevant_variables(self.oracle, self.rng, self.noise, max_queries=0.2 * self.budget.queries_left())
         waiting = [column for column in order if column in relevant] if order is not None else relevant
         self.n_rounds = len(waiting)
         freed: tuple[int, ...] = ()
         while waiting:
+            unseen = []
             for column in waiting:
                 found = self._round(freed, column, waiting)
-                if found or self.budget.used_up() is not None:
+                if found is None:
+                    unseen.append(column)
+                if found or self.share.used_up() is not None:
                     break
+            if unseen == waiting:  # nothing that is left matters
+                break
             if not found:
                 return self.budget.used_up() or "exhausted"
             self.formulas, freed = found, (*freed, column)
             waiting = [other for other in waiting if other != column]
         return self._finish()
 
-    def _queries_left(self) -> float:
-        limit = self.budget.limits["queries"]
-        return np.inf if limit is None else limit - self.budget.spent["queries"]
-
-    def _round(self, freed: tuple[int, ...], column: int, held: Sequence[int]) -> list[MaskedTree]:
-        """Return formulas that hold with `column` freed too, best first, frozen; none if there are none."""
+    def _round(self, freed: tuple[int, ...], column: int, held: Sequence[int]) -> list[MaskedTree] | None:
+        """Return formulas that hold with `column` freed too, best first, frozen; None if it cannot be seen in noise."""
         now = (*freed, column)
         self.progress(Progress(len(now), self.n_rounds, now, self.error, self.budget))
         K = self.settings.n_settings if len(held) > 1 else 1  # at the end nothing is held, and all settings are one
-        settings = draw_inputs(self.oracle.variables, K, self.rng)
+        settings = self._settings(column, K)
+        if settings is None:
+            return None
         for number, plan in enumerate(self.settings.plans):
             grown: list[Grown] = []
             for tree in self.formulas:
@@ -151,7 +153,7 @@ class _NoisySlots:
                 solutions = self._solutions(skeleton, freed, column, plan, settings)
                 if solutions is not None:
                     grown += combinations(skeleton, solutions, self.settings.beam)
-                if self.budget.used_up() is not None:
+                if self.share.used_up() is not None:
                     return []
             found = self._verified(grown, now, settings)
             if found:
@@ -160,6 +162,26 @@ class _NoisySlots:
         return []
 
     # --- measuring and solving slots ---
+
+    def _settings(self, column: int, count: int) -> Array | None:
+        """Return settings at which `column` can be seen in the noise, as well as at few others; None if there are none.
+
+        Where y is large at few settings only, the table of most others would be noise. The very best are left out:
+        they may be beside a pole.
+        """
+        n_tried, n_values = self.settings.n_probed * count, 3
+        settings = draw_inputs(self.oracle.variables, n_tried, self.rng)
+        X = np.repeat(settings, n_values, axis=0)
+        X[:, column] = draw_inputs(self.oracle.variables, len(X), self.rng)[:, column]
+        y = self.oracle.evaluate(X).reshape(n_tried, n_values)
+        self.share.count(0)
+        with np.errstate(all="ignore"):
+            seen = np.where(np.isfinite(y).all(axis=1), y.var(axis=1, ddof=1) / self.noise**2, 0.0)
+        best = np.argsort(-seen, kind="stable")
+        if not seen[best[0]] > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1):
+            return None
+        left_out = n_tried // 12
+        return np.asarray(settings[best[left_out : left_out + count]])
 
     def _solutions(
         self, tree: MaskedTree, freed: tuple[int, ...], column: int, plan: Plan, settings: Array
@@ -183,14 +205,14 @@ class _NoisySlots:
         K, L = len(settings), tree.n_constants
         grid = spread_values(self.oracle.variables[column], plan, self.rng)
         J, B = len(grid), plan.n_points * max(L, 1)
-        if self._queries_left() < K * J * B:
+        if self.budget.queries_left() < K * J * B:
             raise OutOfQueriesError(f"{K * J * B} points are needed for a table")
         X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
         for k in range(K):
             X[k, :, :, freed] = draw_inputs(self.oracle.variables, B, self.rng)[:, freed].T[:, None, :]
         X[:, :, :, column] = grid[None, :, None]
         y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
-        self.budget.count(0)
+        self.share.count(0)
         slots, errors = np.full((2, K, J, L), np.nan)
         places = np.argwhere(np.isfinite(y).all(axis=2))
         if not len(places):
@@ -199,7 +221,7 @@ class _NoisySlots:
         self.measured += trials
         data = Dataset.of(trials)
         outcome = fit(tree, data, n_starts=2)
-        self.budget.count(outcome.evaluations)
+        self.share.count(outcome.evaluations)
         left = left_in_noise(outcome, data, self.noise)
         freedom = np.maximum(B - outcome.ranks, 1)
         good = outcome.determined.all(axis=1) & (left <= chdtri(freedom, self.rule.significance))
@@ -219,15 +241,15 @@ class _NoisySlots:
         limit = chdtri(max(J - 1, 1), SIGNIFICANCE)
         task = Task(
             [], lambda rng: trials, self.oracle.function_set, (column,), len(self.oracle.variables),
-            self.budget.part(0.15), float(np.mean(limit / squares(data))), self.rng, "most",
+            self.share.part(0.15), float(np.mean(limit / squares(data))), self.rng, "most",
         )  # fmt: skip
         found = []
         for candidate in self.regressor.regress(task)[:20]:
             if (candidate.errors * squares(data) <= limit).all() and candidate.tree.n_constants < J:
                 outcome = fit(candidate.tree, data, starts=candidate.constants, n_starts=0)
-                found.append(without_insignificant(outcome, data, 1.0, self.budget))
+                found.append(pruned(outcome, data, 1.0, self.oracle.function_set, self.share))
         found.sort(key=lambda outcome: price_in_noise(outcome, data, 1.0))
-        return [Candidate.of(outcome) for outcome in unlike(found)[: self.settings.beam // 2]]
+        return [Candidate.of(outcome) for outcome in unlike(found, self.settings.beam // 2)]
 
     def _verified(self, grown: list[Grown], freed: tuple[int, ...], settings: Array) -> list[MaskedTree]:
         """Return what holds on joint data that are the same for all, frozen, best first by the criterion."""
@@ -244,19 +266,19 @@ class _NoisySlots:
         found: list[tuple[float, Fit, Grown]] = []
         for candidate in grown:
             outcome = fit(candidate.tree, data, starts=candidate.starts, n_starts=1)
-            self.budget.count(outcome.evaluations)
+            self.share.count(outcome.evaluations)
             if not fits(outcome, data, self.rule, self.noise):
                 self._record(freed, outcome.tree, outcome, False, candidate)
                 continue
-            outcome = without_insignificant(outcome, data, self.noise, self.budget)
+            outcome = pruned(outcome, data, self.noise, self.oracle.function_set, self.share)
             if outcome.determined.all():
                 found.append((self._price(outcome, data), outcome, candidate))
-            if self.budget.used_up() is not None:
+            if self.share.used_up() is not None:
                 break
         found.sort(key=lambda item: item[0])
-        best = unlike([outcome for price, outcome, _ in found if price <= found[0][0] + FOLLOWED])
+        best = unlike([outcome for price, outcome, _ in found if price <= found[0][0] + FOLLOWED], self.settings.width)
         kept = []
-        for outcome in best[: self.settings.width]:
+        for outcome in best:
             kept.append(freeze(outcome, data, self.rule, self.noise))
             candidate = next(which for _, other, which in found if other is outcome)
             self._record(freed, kept[-1], outcome, True, candidate)
@@ -268,7 +290,7 @@ class _NoisySlots:
         moves = moving(outcome, self.rule, self.noise)
         n_fitted = data.n_trials * int(moves.sum()) + int((~moves).sum())
         left = float(left_in_noise(outcome, data, self.noise).sum())
-        return criterion(left, n_fitted, len(data.y), len(outcome.tree))
+        return criterion(left, outcome.tree, n_fitted, len(data.y))
 
     # --- the end ---
 
@@ -276,24 +298,25 @@ class _NoisySlots:
         """Fit everything that was measured together; returns what stopped the search."""
         everything = range(len(self.oracle.variables))
         wanted = self.settings.last_points + self.settings.check_points
-        share = min(1.0, max(self._queries_left(), 0.0) / wanted)
+        share = min(1.0, max(self.budget.queries_left(), 0.0) / wanted)
         n_last, n_check = (int(share * n) for n in (self.settings.last_points, self.settings.check_points))
         if n_last:
             self.measured += sample_trials(self.oracle, everything, 1, n_last, self.rng)
         X, y = (np.concatenate([getattr(trial, name) for trial in self.measured]) for name in ("X", "y"))
         data = Dataset.of([Trial(X, y)])
         found = [
-            finished_in_noise(tree, data, self.oracle.function_set, self.noise, self.budget) for tree in self.formulas
+            finished_in_noise(tree, data, self.oracle.function_set, self.noise, self.share) for tree in self.formulas
         ]
         best = min(found, key=lambda item: item.price)
         self.answer, self.standard_errors = best.tree, best.standard_errors
         if n_check < 3:
             return "queries"
         check = Dataset.of(sample_trials(self.oracle, everything, 1, n_check, self.rng))
-        outcome = fit(best.tree, check)
-        self.budget.count(outcome.evaluations)
-        self.error = float(outcome.errors[0])
-        return "found" if fits(outcome, check, self.rule, 1.05 * self.noise) else self.budget.used_up() or "exhausted"
+        outcomes = [(fit(best.tree, part), part) for part in (check, data)]
+        self.share.count(len(outcomes))
+        self.error = float(outcomes[0][0].errors[0])
+        holds = all(fits(outcome, part, self.rule, UNSURE * self.noise) for outcome, part in outcomes)
+        return "found" if holds else self.budget.used_up() or "exhausted"
 
     def _record(self, freed: tuple[int, ...], tree: MaskedTree, outcome: Fit, holds: bool, grown: Grown) -> None:
         before, spent = self.recorded, self.budget.spent

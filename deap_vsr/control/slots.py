@@ -142,7 +142,7 @@ class _Slotwise:
         """Search; returns what stopped it."""
         self.scaled = Scaled.if_needed(self.oracle, self.rng)
         self.oracle = self.scaled or self.oracle
-        relevant = relevant_variables(self.oracle, self.rng, max_queries=0.3 * self._queries_left())
+        relevant = relevant_variables(self.oracle, self.rng, max_queries=0.3 * self.budget.queries_left())
         self.n_relevant = len(relevant)
         start = MaskedTree([Constant(1.0)])
         chosen = [column for column in order if column in relevant] if order is not None else relevant
@@ -162,10 +162,6 @@ class _Slotwise:
         if self.out_of_queries:
             return "queries"
         return "exhausted" if self.nodes >= self.settings.max_nodes else self.share.used_up()
-
-    def _queries_left(self) -> float:
-        limit = self.budget.limits["queries"]
-        return np.inf if limit is None else limit - self.budget.spent["queries"]
 
     def best(self) -> list[tuple[float, MaskedTree]]:
         """Return the answer, or the partial formulas ranked on uncontrolled data."""
@@ -237,7 +233,7 @@ class _Slotwise:
         self._tell(freed, column)
         grid = spread_values(self.variables[column], plan, self.rng)
         J, B = len(grid), 1 if len(tree) == 1 else L + 3
-        if self._queries_left() < K * J * B:
+        if self.budget.queries_left() < K * J * B:
             self.out_of_queries = True
             return None
         settings = draw_inputs(self.variables, K, self.rng)

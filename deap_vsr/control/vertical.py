@@ -189,9 +189,7 @@ def ranked(
     """Return formulas that are not finished with their errors on uncontrolled data, best first; few of many."""
     if not trees:
         return []
-    limit = budget.limits["queries"]
-    left = np.inf if limit is None else limit - budget.spent["queries"]
-    size = int(min(n_points, left // 2))
+    size = int(min(n_points, budget.queries_left() // 2))
     if size < 4:
         return [(np.inf, trees[-1])]
     try:
@@ -296,9 +294,7 @@ class _Run:
         """Measure the noise, and draw the data of the hall."""
         self.noise = measure_noise(self.oracle, self.rng)
         everything = range(len(self.oracle.variables))
-        limit = self.budget.limits["queries"]
-        left = np.inf if limit is None else limit - self.budget.spent["queries"]
-        n_points = int(min(self.settings.hall_points, max(left // 3, 8)))
+        n_points = int(min(self.settings.hall_points, max(self.budget.queries_left() // 3, 8)))
         trials = sample_trials(self.oracle, everything, 2, n_points // 2, self.rng)
         self.hall = Hall(self.settings.hall_size, Dataset.of(trials), self.pset)
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import chdtri
 
 from deap_vsr.control.contract import Budget
 from deap_vsr.control.experiment import draw_inputs, sample_trials
+from deap_vsr.control.freezing import UNSURE
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.short import restored
@@ -27,8 +29,15 @@ from deap_vsr.operators import Array, Flags
 from deap_vsr.tidy import with_differences
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 
-#: More terms are not looked for.
-MAX_TERMS = 60
+#: More terms are not looked for, in all and for each variable: a formula that takes more is no sum of simple products.
+MAX_TERMS, TERMS_A_VARIABLE = 60, 4
+
+#: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
+#: many points and terms are enough for the last fit, and the rest is left to other searches.
+HOPELESS, FEW_POINTS, FEW_TERMS = 2.0, 400, 12
+
+#: Of the time; the rest is left to other searches.
+SHARE = 0.4
 
 #: A term is a product of factors: (column, number of an atom).
 Term = tuple[tuple[int, int], ...]
@@ -64,6 +73,7 @@ def search_noisy(
         for each variable that matters:
             free it; data at K settings of what is held
             terms <- the best sum of terms and of terms times atoms of it, by the information criterion
+            where it leaves much more than the noise: go no further
         all data there are: add what is still missing, drop what is not significant
         restore numbers of few digits, where the data do not object
     """
@@ -73,13 +83,16 @@ def search_noisy(
     if not {"add", "mul"} <= set(oracle.function_set):
         return Outcome(None, [], [], "exhausted", noise)  # no sum of products can be written
     try:
-        relevant = relevant_variables(oracle, rng, noise, max_queries=0.3 * run.left())
+        relevant = relevant_variables(oracle, rng, noise, max_queries=0.3 * budget.queries_left())
         columns = [column for column in order if column in relevant] if order is not None else relevant
         run.plan(len(columns))
         for place in range(len(columns)):
             freed = tuple(columns[: place + 1])
             progress(Progress(place + 1, len(columns), freed, np.inf, budget))
             run.free(freed)
+            if run.hopeless:
+                run.last_points = min(run.last_points, FEW_POINTS)
+                break
             limit = budget.used_up()
             if limit is not None and place + 1 < len(columns):
                 stopped_by = limit
@@ -103,11 +116,16 @@ class _Noisy:
         self, oracle: Oracle, budget: Budget, rng: np.random.Generator, noise: float, settings: NoisySettings
     ) -> None:
         self.oracle, self.budget, self.rng, self.noise = oracle, budget, rng, noise
+        self.share = budget.part(SHARE, ("seconds",))
         self.terms: list[Term] = [()]
         self.coefficients: Array = np.zeros(1)
         self.exact: Flags = np.zeros(1, bool)
         """Which coefficients are 1 or -1 in the end: before a product they are no constants, but at most a sign."""
         self.rounds: list[Round] = []
+        self.hopeless = False
+        """Whether sums of products have left much more than the noise in a round."""
+        self.explained = False
+        """Whether the last fit leaves no more than the noise."""
         self.error = np.inf
         self.X: list[Array] = []
         self.y: list[Array] = []
@@ -115,15 +133,10 @@ class _Noisy:
         self.n_points, self.last_points, self.check_points = settings.n_points, settings.last_points, 100
         self.atoms = [a for a in atoms_of(tuple(oracle.function_set)) if a.cost <= 5][: settings.n_atoms]
 
-    def left(self) -> float:
-        """Return how many points may still be asked."""
-        limit = self.budget.limits["queries"]
-        return np.inf if limit is None else limit - self.budget.spent["queries"]
-
     def plan(self, n_rounds: int) -> None:
         """Share out the points that may be asked, where there is a limit on them."""
         planned = n_rounds * self.n_settings * self.n_points + self.last_points + self.check_points
-        share = min(1.0, max(self.left(), 0.0) / planned)
+        share = min(1.0, max(self.budget.queries_left(), 0.0) / planned)
         self.n_points, self.last_points, self.check_points = (
             int(share * points) for points in (self.n_points, self.last_points, self.check_points)
         )
@@ -151,6 +164,8 @@ class _Noisy:
         fitted = [_solve(A[chosen], y)[0] if chosen else np.array([y.mean()]) for A, y in blocks]
         self.coefficients, self.exact = fitted[-1], np.zeros(len(self.terms), bool)
         left = [_error(A[chosen], y, c) for (A, y), c in zip(blocks, fitted, strict=True)]
+        squares = sum(error * y.var() * len(y) for error, (_, y) in zip(left, blocks, strict=True))
+        self.hopeless = squares > HOPELESS * self.noise**2 * sum(len(y) for _, y in blocks)
         spent = self.budget.spent
         held = tuple(column for column in range(n_vars) if column not in freed)
         self.rounds.append(
@@ -193,6 +208,8 @@ class _Noisy:
         if not chosen:
             chosen, A = [0], np.ones((1, len(y)))
         fitted, errors = _solve(A[chosen], y, self.noise)
+        left = float(np.sum((y - fitted @ A[chosen]) ** 2))
+        self.explained = left <= (UNSURE * self.noise) ** 2 * float(chdtri(len(y), 1e-4))
         # A positive term first: the others, which become differences, then stay in order, as their errors are.
         order = np.argsort(np.arange(len(fitted)) != np.argmax(fitted > 0), kind="stable")
         A, fitted, errors = A[chosen][order], fitted[order], errors[order]
@@ -202,16 +219,16 @@ class _Noisy:
         return errors
 
     def holds(self) -> bool:
-        """Whether the formula leaves no more than the noise on fresh data; not, where there are none to be had."""
+        """Whether the formula leaves no more than the noise, also on fresh data; not, where none are to be had."""
         n_points = self.check_points
-        if n_points < 3:
+        if n_points < 3 or not self.explained:
             return False
         (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, n_points, self.rng)
         self.budget.count(1)
         with np.errstate(all="ignore"):
             left = float(np.sum((self.answer().evaluate(trial.X) - trial.y) ** 2))
         self.error = left / float(np.sum((trial.y - trial.y.mean()) ** 2))
-        return left <= (1.05 * self.noise) ** 2 * float(chdtri(n_points, 1e-4))
+        return left <= (UNSURE * self.noise) ** 2 * float(chdtri(n_points, 1e-4))
 
     def _best(self, blocks: Sequence[tuple[Array, Array]], candidates: Sequence[Term], n_start: int = 0) -> list[int]:
         """Return the better of two selections: among terms of the cheapest atoms, and among all.
@@ -219,11 +236,13 @@ class _Noisy:
         A greedy search that begins with a complicated atom may never come back from it.
         """
         simple = [all(self.atoms[atom].cost <= 2 for _, atom in term) for term in candidates]
-        every, stop = [True] * len(candidates), lambda: self.budget.used_up() == "seconds"
-        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]], stop)]
+        every, stop = [True] * len(candidates), lambda: self.share.used_up() == "seconds"
+        n_columns = len({column for term in candidates for column, _ in term})
+        most = FEW_TERMS if self.hopeless else min(MAX_TERMS, TERMS_A_VARIABLE * n_columns + 1)
+        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]], stop, most)]
         if not all(simple):
-            tries.append(select(blocks, self.noise, every, list(range(n_start)), stop))
-            tries.append(select(blocks, self.noise, every, tries[0][0], stop))
+            tries.append(select(blocks, self.noise, every, list(range(n_start)), stop, most))
+            tries.append(select(blocks, self.noise, every, tries[0][0], stop, most))
         return min(tries, key=lambda item: item[1])[0]
 
     def _columns(self, terms: Sequence[Term], X: Array) -> Array:
@@ -275,12 +294,13 @@ def select(
     allowed: Sequence[bool],
     start: Sequence[int],
     stop: Callable[[], bool] = lambda: False,
+    max_terms: int = MAX_TERMS,
 ) -> tuple[list[int], float]:
     """Return which columns belong to a sum that has coefficients of its own in each block, and the criterion it has.
 
     Forward by the largest gain, exchanging and dropping what others make superfluous, until the Bayesian information
     criterion is no longer lowered. `start` says what is in from the beginning, `allowed` what may come in; more terms
-    than a fifth of the points of a block, or than MAX_TERMS, explain nothing. `stop` ends it early.
+    than a fifth of the points of a block, or than `max_terms`, explain nothing. `stop` ends it early.
     """
     n_blocks = len(blocks)
     n_candidates = len(blocks[0][0])
@@ -294,7 +314,7 @@ def select(
     total = sum(len(y) for _, y in blocks)
     # A term costs one constant a block; that it was chosen among many costs as well.
     price = n_blocks * np.log(total / n_blocks) + 2.0 * np.log(max(n_candidates, 2))
-    most = min(MAX_TERMS, max(min(len(y) for _, y in blocks) // 5, 2))
+    most = min(max_terms, max(min(len(y) for _, y in blocks) // 5, 2))
     chosen = [i for i in start if usable[i]]
     for _ in range(3 * most):
         if stop():
@@ -309,8 +329,7 @@ def select(
             moved = True
         # What has become superfluous goes, and what another column does better is exchanged.
         while chosen:
-            base = _left(grams, chosen)
-            losses = [_left(grams, [j for j in chosen if j != i]) - base for i in chosen]
+            losses = _losses(grams, chosen)
             worst = int(np.argmin(losses))
             if losses[worst] >= price:
                 break
@@ -337,8 +356,27 @@ def _left(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) ->
         total += yy
         if len(chosen):
             index = np.array(chosen)
-            total -= float(b[index] @ np.linalg.lstsq(G[np.ix_(index, index)], b[index], rcond=1e-12)[0])
+            total -= float(b[index] @ _solved(G[np.ix_(index, index)], b[index]))
     return total
+
+
+def _losses(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> Array:
+    """Return for each chosen column by how much what is left would grow without it."""
+    losses = np.zeros(len(chosen))
+    for G, b, _ in grams:
+        index = np.array(chosen)
+        inverse = _solved(G[np.ix_(index, index)], np.eye(len(index)))
+        with np.errstate(all="ignore"):
+            losses += np.nan_to_num((inverse @ b[index]) ** 2 / np.diag(inverse))
+    return losses
+
+
+def _solved(G: Array, right: Array) -> Array:
+    """Return the solution of G x = right for a matrix of products of columns, also where some depend on others."""
+    try:
+        return np.asarray(cho_solve(cho_factor(G), right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(G, right, rcond=1e-12)[0])
 
 
 def _gains(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> Array:
@@ -349,7 +387,7 @@ def _gains(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -
             slope, square = b, np.diag(G)
         else:
             index = np.array(chosen)
-            projection = np.linalg.lstsq(G[np.ix_(index, index)], np.column_stack([b[index], G[index]]), rcond=1e-12)[0]
+            projection = _solved(G[np.ix_(index, index)], np.column_stack([b[index], G[index]]))
             slope = b - G[:, index] @ projection[:, 0]
             square = np.diag(G) - np.einsum("ij,ji->i", G[:, index], projection[:, 1:])
         good = square > 1e-7 * np.diag(G)

@@ -136,7 +136,7 @@ class FormsRegressor:
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STAGES_IN_NOISE):
                     break
-        return unlike(sorted(good, key=lambda outcome: price_in_noise(outcome, data, 1.0)))[: self.keep]
+        return unlike(sorted(good, key=lambda outcome: price_in_noise(outcome, data, 1.0)), self.keep)
 
     def _fitted(self, form: Form, table: Table, data: Dataset, task: Task) -> Fit | None:
         """Return the fit of a form, without terms that do nothing; None if it does not hold in every trial."""
