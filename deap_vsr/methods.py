@@ -276,7 +276,8 @@ def _in_noise(
     if other.stopped_by == "found" and other.tree is not None:
         shorter = better_in_noise([sums.tree, other.tree], oracle, noise, budget, rng) == 1
     stopped_by = "interrupted" if other.stopped_by == "interrupted" else "found"
-    return replace(other if shorter else sums, rounds=[*sums.rounds, *other.rounds], stopped_by=stopped_by)
+    best, second = (other, sums) if shorter else (sums, other)
+    return replace(best, rounds=[*second.rounds, *best.rounds], stopped_by=stopped_by)
 
 
 def _together(first: Outcome, second: Outcome) -> Outcome:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deap_vsr.control.vertical import Round
 from deap_vsr.errors import VsrError
 from deap_vsr.notation import short_formula, short_numbers
 from deap_vsr.result import Result
@@ -41,9 +39,9 @@ def figure_of(width: float, height: float) -> Figure:
 def plot_path(result: Result) -> Figure:
     """Draw the path of reduced forms: one tree for each round, frozen nodes and slots coloured.
 
-    Of a search that went through its schedule more than once, the last pass is drawn.
+    Other attempts, and earlier passes through the schedule, are left out.
     """
-    rounds = last_pass(result.rounds)
+    rounds = result.path
     trees = [short_numbers(record.tree) for record in rounds]
     leaves = [sum(node.arity == 0 for node in tree) for tree in trees]
     heights = [tree.height + 1.6 for tree in trees]
@@ -62,15 +60,6 @@ def plot_path(result: Result) -> Figure:
         axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
     figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
     return figure
-
-
-def last_pass(rounds: Sequence[Round]) -> list[Round]:
-    """Return the rounds of the last pass through the schedule."""
-    start = 0
-    for i in range(1, len(rounds)):
-        if len(rounds[i].freed) <= len(rounds[i - 1].freed):
-            start = i
-    return list(rounds[start:])
 
 
 def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
@@ -130,7 +119,7 @@ def _layout(tree: MaskedTree) -> list[tuple[float, float]]:
 
 def plot_slots(result: Result, most: int = 6) -> Figure:
     """Draw slots as slotwise expansion measured them, with the forms that fit: one panel a slot, a curve a setting."""
-    tables = [(record, table) for record in last_pass(result.rounds) if record.accepted for table in record.tables]
+    tables = [(record, table) for record in result.path if record.accepted for table in record.tables]
     tables = tables[:most]
     rows = max((len(tables) + 1) // 2, 1)
     figure = figure_of(9.0, 2.8 * rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,12 @@ class Result:
         except ExpressionError:
             return ""
 
+    @property
+    def path(self) -> list[Round]:
+        """The rounds that led to the answer, without other attempts and earlier passes."""
+        places = path_of([r.freed for r in self.rounds], [r.accepted for r in self.rounds])
+        return [self.rounds[i] for i in places]
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; numbers that JSON does not have become null."""
         verdict = self.verdict
@@ -90,6 +97,20 @@ class Result:
         }
         cleaned: dict[str, Any] = _finite(plain)
         return cleaned
+
+
+def path_of(freed: Sequence[Sequence[Any]], accepted: Sequence[bool]) -> list[int]:
+    """Return which rounds led to the last one, in order: each with a part of the variables that the next has free.
+
+    Of several attempts with the same variables it is the last that was accepted, if one was.
+    """
+    path = [len(freed) - 1] if freed else []
+    for i in range(len(freed) - 2, -1, -1):
+        if not set(freed[i]) < set(freed[path[0]]):
+            continue
+        same = [j for j in range(i, -1, -1) if set(freed[j]) == set(freed[i])]
+        path.insert(0, next((j for j in same if accepted[j]), i))
+    return path
 
 
 def _round_json(record: Round) -> dict[str, Any]:

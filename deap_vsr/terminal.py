@@ -62,7 +62,7 @@ def _names(columns: tuple[int, ...]) -> str:
 def print_result(result: Result, console: Console) -> None:
     """Print the path of reduced forms, the formula, how good it is and what it cost."""
     path = Table("free", "held", "reduced form", "largest error", "slots", title="the path of reduced forms")
-    for record in result.rounds:
+    for record in result.path:
         path.add_row(
             _names(record.freed),
             _names(record.controlled) or "nothing",
@@ -71,6 +71,9 @@ def print_result(result: Result, console: Console) -> None:
             str(record.slots),
         )
     console.print(path)
+    others = len(result.rounds) - len(result.path)
+    if others:
+        console.print(f"{others} other rounds led nowhere; --json has them", highlight=False)
     if result.tree is None:
         console.print("no formula was found", highlight=False)
     else:

@@ -9,17 +9,19 @@ from typing import Any
 from deap_vsr.control.checkpoint import tree_from
 from deap_vsr.errors import VsrError
 from deap_vsr.notation import infix, short_numbers
+from deap_vsr.result import path_of
 from deap_vsr.simplify import without_neutral
 from deap_vsr.tree import Constant, Node, is_mutable
 
 
 def path_html(rounds: Sequence[dict[str, Any]]) -> str:
-    """Return the last pass through the schedule, round by round; `rounds` as in the JSON of a result."""
+    """Return the rounds that led to the answer, one by one; `rounds` as in the JSON of a result."""
     if not rounds:
         return ""
-    start = max((i for i in range(1, len(rounds)) if len(rounds[i]["freed"]) <= len(rounds[i - 1]["freed"])), default=0)
-    before = f"<p>{start} rounds of earlier passes are left out.</p>" if start else ""
-    return f'{before}<ol class="path">{"".join(map(_round, rounds[start:]))}</ol>'
+    path = path_of([record["freed"] for record in rounds], [record["accepted"] for record in rounds])
+    others = len(rounds) - len(path)
+    before = f"<p>{others} rounds of other attempts and earlier passes are left out.</p>" if others else ""
+    return f'{before}<ol class="path">{"".join(_round(rounds[i]) for i in path)}</ol>'
 
 
 def _round(record: dict[str, Any]) -> str:

@@ -137,6 +137,11 @@ class _NoisySlots:
             waiting = [other for other in waiting if other != column]
         return self._finish()
 
+    def _afford(self, n_points: int) -> None:
+        """Stop the search if so many points may not be asked."""
+        if self.budget.queries_left() < n_points:
+            raise OutOfQueriesError(f"{n_points} points more than the limit allows")
+
     def _round(self, freed: tuple[int, ...], column: int, held: Sequence[int]) -> list[MaskedTree] | None:
         """Return formulas that hold with `column` freed too, best first, frozen; None if it cannot be seen in noise."""
         now = (*freed, column)
@@ -170,6 +175,7 @@ class _NoisySlots:
         they may be beside a pole.
         """
         n_tried, n_values = self.settings.n_probed * count, 3
+        self._afford(n_tried * n_values)
         settings = draw_inputs(self.oracle.variables, n_tried, self.rng)
         X = np.repeat(settings, n_values, axis=0)
         X[:, column] = draw_inputs(self.oracle.variables, len(X), self.rng)[:, column]
@@ -178,9 +184,10 @@ class _NoisySlots:
         with np.errstate(all="ignore"):
             seen = np.where(np.isfinite(y).all(axis=1), y.var(axis=1, ddof=1) / self.noise**2, 0.0)
         best = np.argsort(-seen, kind="stable")
-        if not seen[best[0]] > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1):
+        n_seen = int(np.sum(seen > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1)))
+        if not n_seen:
             return None
-        left_out = n_tried // 12
+        left_out = min(n_tried // 12, max(n_seen - count, 0))
         return np.asarray(settings[best[left_out : left_out + count]])
 
     def _solutions(
@@ -205,8 +212,7 @@ class _NoisySlots:
         K, L = len(settings), tree.n_constants
         grid = spread_values(self.oracle.variables[column], plan, self.rng)
         J, B = len(grid), plan.n_points * max(L, 1)
-        if self.budget.queries_left() < K * J * B:
-            raise OutOfQueriesError(f"{K * J * B} points are needed for a table")
+        self._afford(K * J * B)
         X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
         for k in range(K):
             X[k, :, :, freed] = draw_inputs(self.oracle.variables, B, self.rng)[:, freed].T[:, None, :]
@@ -257,6 +263,7 @@ class _NoisySlots:
             return []
         largest = max(candidate.tree.n_constants for candidate in grown)
         n_points = self.settings.joint_points + self.settings.points_a_constant * largest
+        self._afford(n_points * len(settings))
         try:
             trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
         except NoValuesError:
@@ -277,12 +284,11 @@ class _NoisySlots:
                 break
         found.sort(key=lambda item: item[0])
         best = unlike([outcome for price, outcome, _ in found if price <= found[0][0] + FOLLOWED], self.settings.width)
-        kept = []
-        for outcome in best:
-            kept.append(freeze(outcome, data, self.rule, self.noise))
+        kept = [freeze(outcome, data, self.rule, self.noise) for outcome in best]
+        for tree, outcome in zip(kept[::-1], best[::-1], strict=True):  # the best is recorded last, and so on the path
             candidate = next(which for _, other, which in found if other is outcome)
-            self._record(freed, kept[-1], outcome, True, candidate)
-            self.error = float(best[0].errors.max())
+            self._record(freed, tree, outcome, True, candidate)
+            self.error = float(outcome.errors.max())
         return kept
 
     def _price(self, outcome: Fit, data: Dataset) -> float:

@@ -150,10 +150,10 @@ def test_a_frozen_number_is_short_and_no_slot():
 
 
 def test_the_path_is_that_of_the_last_pass():
-    rounds = [round_of("x1", [1], freed=["x1"] * n, accepted=n == 2) for n in (1, 2, 1, 2)]
+    rounds = [round_of("x1", [1], freed=["x1", "x2"][:n], accepted=n == 2) for n in (1, 2, 1, 2)]
     text = path_html(rounds)
     assert text.count("<li>") == 2
-    assert "2 rounds of earlier passes are left out" in text
+    assert "2 rounds of other attempts and earlier passes are left out" in text
     assert text.count("does not fit") == 1
     assert path_html([]) == ""
 

@@ -4,8 +4,8 @@ from scipy.stats import chi2
 
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.control.contract import Budget
-from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from deap_vsr.control.short import restored, rounded, short_in_noise
+from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from deap_vsr.tree import Constant
 
 

@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgba
 
 from deap_vsr import VsrError, plot
 from deap_vsr.control.vertical import Round
-from deap_vsr.plot import FROZEN, OPEN, SLOT, last_pass, plot_path
-from deap_vsr.result import Result
+from deap_vsr.plot import FROZEN, OPEN, SLOT, plot_path
+from deap_vsr.result import Result, path_of
 from deap_vsr.terminal import write_result
 from deap_vsr.tree import Constant, MaskedTree
 
@@ -116,22 +116,22 @@ def test_a_long_formula_is_cut_in_the_title_and_not_in_the_tree():
 
 
 @pytest.mark.parametrize(
-    ("freed", "expected"),
+    ("freed", "accepted", "expected"),
     [
-        ([], []),
-        ([1], [1]),
-        ([1, 2, 3], [1, 2, 3]),
-        ([1, 2, 3, 1, 2], [1, 2]),
-        ([1, 2, 3, 1, 2, 3, 1], [1]),
-        ([1, 1, 1], [1]),
-        ([3, 3, 3], [3]),  # horizontal search frees all at once
+        ([], [], []),
+        (["1"], [False], [0]),
+        (["1", "12", "123"], [True, False, True], [0, 1, 2]),
+        (["1", "12", "123", "1", "12"], [True] * 5, [3, 4]),
+        (["1", "12", "123", "1", "12", "123", "1"], [True] * 7, [6]),
+        (["1", "1", "1"], [True] * 3, [2]),
+        (["123", "123"], [False] * 2, [1]),  # horizontal search frees all at once
+        (["1", "12", "13", "132"], [True, False, True, True], [0, 2, 3]),  # x2 did not get on
+        (["1", "1", "1", "12"], [True, True, False, True], [1, 3]),
+        (["2", "21", "1", "1", "12", "12"], [True] * 6, [3, 5]),
     ],
 )
-def test_the_last_pass_begins_where_fewer_or_as_many_variables_are_free(freed, expected):
-    rounds = [round_of(range(n), tree("x1")) for n in freed]
-    found = last_pass(rounds)
-    assert [len(round_.freed) for round_ in found] == expected
-    assert all(a is b for a, b in zip(found, rounds[len(rounds) - len(expected) :], strict=True))
+def test_the_path_is_of_rounds_each_with_a_part_of_the_variables_of_the_next(freed, accepted, expected):
+    assert path_of(freed, accepted) == expected
 
 
 def test_of_a_search_of_several_passes_the_last_is_drawn():

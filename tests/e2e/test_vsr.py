@@ -156,7 +156,38 @@ def test_in_noise_the_formula_comes_with_standard_errors(seed):
     assert len(told["standard_errors"]) == told["n_constants"]
     assert all(0 < error < 0.01 for error in told["standard_errors"])
     assert told["expansion"] == "slotwise"
-    assert [len(record["freed"]) for record in told["rounds"]] == [1, 2, 3]
+    assert [len(record.freed) for record in result.path] == [1, 2, 3]
+
+
+def noisy_decay(noise=0.02, n_vars=3):
+    functions = ("add", "sub", "mul", "div", "exp", "sin", "const")
+    return oracle(lambda x: 2.0 * x[0] * np.exp(-0.5 * x[2]), n_vars, functions, noise=noise)
+
+
+def test_in_noise_a_law_that_is_no_sum_is_found_and_not_a_sum_that_approximates_it():
+    result = discover(noisy_decay(), max_evaluations=20_000_000)
+    assert result.stopped_by == "found"
+    assert sorted(abs(n.value) for n in result.tree if not n.arity and not isinstance(n.value, str)) == [0.5, 2.0]
+    assert len(result.standard_errors) == 2
+    assert result.noise == pytest.approx(0.02, rel=0.3)
+
+
+@pytest.mark.parametrize("method", ["vsr-gp", "vsr-mcts"])
+def test_in_noise_any_regressor_solves_slots(method, monkeypatch):
+    monkeypatch.setattr(methods, "search", lambda *arguments: pytest.fail("joint expansion was needed"))
+    result = discover(noisy_decay(), method, expansion="slotwise", max_evaluations=2_000_000)
+    assert (result.method, result.expansion, result.stopped_by) == (method, "slotwise", "found")
+    X = np.random.default_rng(3).uniform(0.5, 3.0, (2000, 3))
+    off = result.tree.evaluate(X) - 2.0 * X[:, 0] * np.exp(-0.5 * X[:, 2])
+    assert np.mean(off**2) < 0.2 * 0.02**2
+    assert result.standard_errors is not None
+
+
+def test_a_short_sum_in_noise_is_taken_as_it_is(monkeypatch):
+    monkeypatch.setattr(methods, "search_noisy_slots", lambda *a, **b: pytest.fail("slots were measured"))
+    result = discover(oracle(lambda x: 2.0 * x[0] * x[1] + 0.5, 2, noise=0.02), max_queries=8_000)
+    assert result.stopped_by == "found"
+    assert result.expression in ("0.5 + 2*x1*x2", "2*x1*x2 + 0.5")
 
 
 # A real bug: which variables matter is asked without a look at the limit, in noise 96 points for each that does.

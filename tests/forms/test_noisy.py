@@ -365,3 +365,27 @@ def test_there_is_a_standard_error_for_every_constant_that_was_fitted():
     outcome, _, _ = run(lambda X: 3.0 / X[:, 0] - 1.5 * X[:, 1], 2, ("add", "sub", "mul", "div", "const"))
     numbers = [node.value for node in outcome.tree if isinstance(node, Constant) and node.value != 1.0]
     assert len(outcome.standard_errors) == len(numbers)
+
+
+# --- laws that are no sums ------------------------------------------------------------------
+
+
+def steep(X):
+    return 3.0 * np.exp(-2.0 * (X[:, 0] - 1.5) ** 2 * X[:, 1]) * X[:, 2]
+
+
+def test_where_sums_leave_much_more_than_the_noise_the_search_ends_early():
+    outcome, oracle, _ = run(steep, function_set=("add", "sub", "mul", "const"), settings=NoisySettings())
+    assert outcome.stopped_by == "exhausted"
+    assert len(outcome.rounds) == 1
+    assert oracle.queries < 2_000
+    assert outcome.tree is not None
+
+
+def test_a_sum_that_leaves_more_than_the_noise_on_all_data_is_not_found():
+    # y is 0 nearly everywhere: a hundred fresh points may not show that it is not.
+    def spike(X):
+        return 1e3 * (X[:, 0] > 2.99)
+
+    outcome, *_ = run(spike, n_vars=1, settings=NoisySettings())
+    assert outcome.stopped_by != "found"

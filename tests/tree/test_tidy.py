@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deap_vsr import MaskedTree
-from deap_vsr.tidy import with_differences, with_squares
+from deap_vsr.tidy import with_differences, with_squares, without_inverses
 
 USUAL = ("add", "sub", "mul", "div", "n2", "sqrt", "exp", "const")
 NO_SUB = ("add", "mul", "div", "n2", "sqrt", "exp", "const")
@@ -120,3 +120,43 @@ def test_values_stay_the_same_and_nothing_grows(text):
         fine = np.isfinite(before)
         scale = np.max(np.abs(before[fine]), initial=1.0)
         np.testing.assert_allclose(after[fine], before[fine], rtol=1e-6, atol=1e-9 * scale)
+
+
+# --- functions that undo each other -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("log(exp(x1))", "x1"),
+        ("exp(log(x1 + 2))", "x1 + 2"),
+        ("sqrt(x1)**2", "x1"),
+        ("log(sqrt(x1))", "0.5*log(x1)"),
+        ("log(sqrt(exp(x1)))", "0.5*x1"),
+        ("sqrt(exp(x1))", "exp(0.5*x1)"),
+        ("sin(log(exp(exp(log(x1)))))", "sin(x1)"),
+        ("x2/exp(C*x1)", "x2*exp(C*x1)"),
+        ("inv(exp(C/x1))", "exp(C/x1)"),
+        ("x2/exp(2*x1)", "x2/exp(2*x1)"),
+        ("x2/exp(x1)", "x2/exp(x1)"),
+        ("exp(x1)/x2", "exp(x1)/x2"),
+        ("sqrt(x1**2)", "sqrt(x1**2)"),
+    ],
+)
+def test_functions_that_undo_each_other_go(text, expected):
+    tree = MaskedTree.from_infix(text)
+    tree = tree.with_constants([0.7] * tree.n_constants)
+    plain = without_inverses(tree, USUAL)
+    shown = "-0.7" if text != expected and "C" in text else "0.7"
+    assert plain.to_infix() == expected.replace("C", shown)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (20, 2))
+    np.testing.assert_allclose(plain.evaluate(X), tree.evaluate(X), rtol=1e-12)
+
+
+def test_a_factor_that_comes_out_is_an_open_constant():
+    assert without_inverses(MaskedTree.from_infix("log(sqrt(x1))"), USUAL).n_constants == 1
+
+
+def test_without_products_no_factor_comes_out():
+    tree = MaskedTree.from_infix("log(sqrt(x1)) + sqrt(exp(x1))")
+    assert without_inverses(tree, ("add", "log", "sqrt", "exp")).to_infix() == tree.to_infix()
