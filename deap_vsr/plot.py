@@ -118,7 +118,10 @@ def _layout(tree: MaskedTree) -> list[tuple[float, float]]:
 
 
 def plot_slots(result: Result, most: int = 6) -> Figure:
-    """Draw slots as slotwise expansion measured them, with the forms that fit: one panel a slot, a curve a setting."""
+    """Draw slots as slotwise expansion measured them, with the forms that fit: one panel a slot, a curve a setting.
+
+    In noise bars are two standard errors to each side.
+    """
     tables = [(record, table) for record in result.path if record.accepted for table in record.tables]
     tables = tables[:most]
     rows = max((len(tables) + 1) // 2, 1)
@@ -134,7 +137,9 @@ def plot_slots(result: Result, most: int = 6) -> Figure:
         for k, (values, constants) in enumerate(zip(table.values, table.constants, strict=True)):
             curve = table.form.with_constants(constants).evaluate(X)
             (line,) = axis.plot(fine, np.where(np.isfinite(curve), curve, np.nan), linewidth=1)
-            axis.plot(table.x, values, "o", color=line.get_color(), markersize=4, label=f"setting {k + 1}")
+            bars = None if table.errors is None else 2.0 * table.errors[k]
+            style = {"fmt": "o", "color": line.get_color(), "markersize": 4, "elinewidth": 1}
+            axis.errorbar(table.x, values, bars, label=f"setting {k + 1}", **style)
         name = f"x{table.column + 1}"
         axis.set_xlabel(name)
         axis.set_ylabel("slot")

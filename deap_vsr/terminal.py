@@ -73,7 +73,7 @@ def print_result(result: Result, console: Console) -> None:
     console.print(path)
     others = len(result.rounds) - len(result.path)
     if others:
-        console.print(f"{others} other rounds led nowhere; --json has them", highlight=False)
+        console.print(f"other rounds, in the JSON of the result: {others}", highlight=False)
     if result.tree is None:
         console.print("no formula was found", highlight=False)
     else:

@@ -108,8 +108,8 @@ class Grown:
 
 def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator[Grown]:
     """Yield the tree with forms in its slots, the simplest first, `count` at most."""
-    forms = solutions.forms
-    means = solutions.tables.slots.mean(axis=1)  # (n_settings, n_slots)
+    forms, measured = solutions.forms, solutions.tables
+    means = measured.slots.mean(axis=1)  # (n_settings, n_slots)
     first = (0,) * len(forms)  # the simplest form everywhere, then another one in one slot after the other
     others = [
         (*first[:i], other, *first[i + 1 :])
@@ -133,15 +133,16 @@ def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator
             slot += is_open(node)
         tables = [
             SlotTable(
-                solutions.tables.column,
-                solutions.tables.grid,
-                solutions.tables.slots[:, :, tree.open_constants.index(position)],
+                measured.column,
+                measured.grid,
+                measured.slots[:, :, (slot := tree.open_constants.index(position))],
                 candidate.tree,
                 candidate.constants,
+                measured.errors[:, :, slot] if measured.noisy else None,
             )
             for position, candidate in chosen.items()
         ]
-        yield Grown(MaskedTree(nodes), np.array(starts).T, solutions.tables.settings, tuple(tables))
+        yield Grown(MaskedTree(nodes), np.array(starts).T, measured.settings, tuple(tables))
 
 
 def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:

@@ -45,13 +45,17 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SlotTable:
-    """A slot as a function of one variable: x (J,), values (K, J) at K settings, its form and constants (K, L)."""
+    """A slot as a function of one variable: x (J,), values (K, J) at K settings, its form and constants (K, L).
+
+    In noise ``errors`` (K, J) are the standard errors of the values.
+    """
 
     column: int
     x: Array
     values: Array
     form: MaskedTree
     constants: Array
+    errors: Array | None = None
 
 
 @dataclass(frozen=True)
