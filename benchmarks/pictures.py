@@ -33,12 +33,15 @@ def searched(form: str | None, column: int, rollouts: int) -> SearchTree:
 
 
 def main(folder: Path, problem: str = "trigonometric/sincosinv/3-2-2/prog_1") -> None:
-    """Run one problem with seed 0 and write slots.png and path.png; then mcts_first.png and mcts_slot.png."""
+    """Run one problem with seed 0 and write slots.png and path.png; then those of noise and of MCTS."""
     result = discover(problem)
     folder.mkdir(parents=True, exist_ok=True)
     plot_slots(result).savefig(folder / "slots.png", dpi=75)
     plot_path(result).savefig(folder / "path.png", dpi=75)
     print(result.expression)
+    noisy = discover("feynman-unit/I.6.20", noise=0.003, seed=1)
+    plot_slots(noisy).savefig(folder / "slots_noise.png", dpi=75)
+    print(noisy.expression)
     plot_tree(searched(None, 0, 600), 16).savefig(folder / "mcts_first.png", dpi=90)
     plot_tree(searched("C*x1", 1, 1500), 20).savefig(folder / "mcts_slot.png", dpi=90)
 
