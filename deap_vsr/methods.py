@@ -30,6 +30,7 @@ from deap_vsr.memory import peak_memory
 from deap_vsr.metrics import judge
 from deap_vsr.operators import normalise_function_set
 from deap_vsr.result import Result
+from deap_vsr.tree import Constant
 
 if TYPE_CHECKING:
     from cfg_mcts import Grammar, MctsRegressor
@@ -46,6 +47,9 @@ METHODS: dict[str, tuple[str, ...]] = {
 
 #: The named grammar whose leaves are C*x, C*sin(x), ...
 COEFFICIENTS = "coefficients"
+
+#: Evaluations for looking for something shorter than a sum of products that holds in noise.
+SECOND_LOOK = 4_000_000
 
 #: The paper's settings; batch size, population, offspring, limits of size, shares of leaves and c are not from it.
 _PAPER = Settings(
@@ -261,13 +265,14 @@ def _in_noise(
     sums = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)
     if sums.stopped_by not in ("found", "exhausted") or sums.tree is None:
         return sums
-    used = {node.value for node in sums.tree if not node.arity and isinstance(node.value, str)}
-    if sums.stopped_by == "found" and len(sums.standard_errors or ()) <= len(used) + 1:
-        return sums
-    # A sum of more terms than that holds, but may only approximate something shorter; as many points again will tell.
+    # Short numbers, or a single term, are hardly there by chance. Another sum that holds may only approximate something
+    # shorter; twice as many points will tell.
     part = budget
     if sums.stopped_by == "found":
-        part = Budget(oracle, queries=int(budget.spent["queries"]), whole=budget)
+        numbers = [node.value for node in sums.tree if isinstance(node, Constant) and abs(node.value) != 1.0]
+        if len(numbers) <= 1 or all(float(f"{number:.1e}") == number for number in numbers):
+            return sums
+        part = Budget(oracle, evaluations=SECOND_LOOK, queries=2 * int(budget.spent["queries"]), whole=budget)
     forms = FormsRegressor(keep=6, noisy=True)
     other = search_noisy_slots(oracle, forms, part, rng, noise, progress=progress, order=order)
     if sums.stopped_by != "found":

@@ -16,6 +16,9 @@ from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 #: Coefficients of a square that differ by no more are those of a square.
 SAME = 1e-12
 
+#: Powers that come out of a logarithm, and go into an exponential.
+POWERS = {"sqrt": 0.5, "n2": 2.0, "n3": 3.0}
+
 Nodes = list[Node]
 
 
@@ -59,11 +62,11 @@ def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
         whole = [node, *chain.from_iterable(operands)]
         if pair in (("log", "exp"), ("exp", "log"), ("n2", "sqrt")):
             whole = rest
-        elif pair == ("log", "sqrt") and product:  # 0.5*log(u); u may be exp(v)
+        elif node.name == "log" and last[0].name in POWERS and product:  # 0.5*log(u); u may be exp(v)
             logarithm = rest[1:] if rest[0].name == "exp" else [node, *rest]
-            whole = [node_from_name("mul"), Constant(0.5), *logarithm]
-        elif pair == ("sqrt", "exp") and product:
-            whole = [last[0], node_from_name("mul"), Constant(0.5), *rest]
+            whole = [node_from_name("mul"), Constant(POWERS[last[0].name]), *logarithm]
+        elif node.name in POWERS and last[0].name == "exp" and product:
+            whole = [last[0], node_from_name("mul"), Constant(POWERS[node.name]), *rest]
         elif (
             pair in (("div", "exp"), ("inv", "exp")) and product and rest[0].name in ("mul", "div") and is_open(rest[1])
         ):

@@ -40,15 +40,16 @@ class NoisySlotSettings:
     """Numbers of slotwise expansion in noise.
 
     A table has ``n_settings`` settings of what is held, out of ``n_probed`` times as many; each of ``plans`` has more
-    points than the one before.
-    ``beam`` combinations of forms are verified for a formula, with ``joint_points`` and as many for each constant;
-    ``width`` formulas go on. The last fit takes ``last_points`` more, the check of the answer ``check_points``.
+    points than the one before. Of a slot ``n_forms`` forms are kept, and ``beam`` combinations of them are verified for
+    a formula, with ``joint_points`` and ``points_a_constant``; ``width`` formulas go on. The last fit takes
+    ``last_points`` more, the check of the answer ``check_points``.
     """
 
     n_settings: int = 3
     n_probed: int = 8
     plans: tuple[Plan, ...] = (Plan(12, n_points=6), Plan(16, n_points=25), Plan(24, n_points=100))
-    beam: int = 12
+    n_forms: int = 6
+    beam: int = 20
     width: int = 3
     joint_points: int = 150
     points_a_constant: int = 15
@@ -235,7 +236,7 @@ class _NoisySlots:
         with np.errstate(all="ignore"):
             known = outcome.standard_errors / np.sqrt(left / freedom)[:, None]
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, known, strict=True):
-            if fine and np.isfinite(uncertain).all():
+            if fine and (np.isfinite(uncertain) & (uncertain > 0)).all():
                 slots[k, j], errors[k, j] = row, uncertain
         tables = Tables(column, grid, slots, errors, settings, noisy=True).complete()
         return tables if len(tables.grid) >= max(0.6 * J, MIN_VALUES) else None
@@ -255,22 +256,47 @@ class _NoisySlots:
                 outcome = fit(candidate.tree, data, starts=candidate.constants, n_starts=0)
                 found.append(pruned(outcome, data, 1.0, self.oracle.function_set, self.share))
         found.sort(key=lambda outcome: price_in_noise(outcome, data, 1.0))
-        return [Candidate.of(outcome) for outcome in unlike(found, self.settings.beam // 2)]
+        return [Candidate.of(outcome) for outcome in unlike(found, self.settings.n_forms)]
 
     def _verified(self, grown: list[Grown], freed: tuple[int, ...], settings: Array) -> list[MaskedTree]:
-        """Return what holds on joint data that are the same for all, frozen, best first by the criterion."""
-        if not grown:
-            return []
+        """Return what holds on joint data that are the same for all, frozen, best first by the criterion.
+
+        Where more hold than can be followed, more data decide.
+        """
+        candidates = grown
+        kept: list[MaskedTree] = []
+        for times in (1, 4):
+            data = self._joint(candidates, freed, settings, times) if candidates else None
+            if data is None:
+                return []
+            found = self._ranked(candidates, data, freed)
+            near = [item for item in found if item[0] <= found[0][0] + FOLLOWED]
+            best = unlike([outcome for _, outcome, _ in near], len(near))
+            if len(best) <= self.settings.width or self.share.used_up() is not None or times > 1:
+                for outcome in best[: self.settings.width][::-1]:  # the best is recorded last, and so on the path
+                    kept.insert(0, freeze(outcome, data, self.rule, self.noise))
+                    grew = next(candidate for _, other, candidate in near if other is outcome)
+                    self._record(freed, kept[0], outcome, True, grew)
+                    self.error = float(outcome.errors.max())
+                break
+            candidates = [candidate for _, _, candidate in near]
+        return kept
+
+    def _joint(self, grown: list[Grown], freed: tuple[int, ...], settings: Array, times: int) -> Dataset | None:
+        """Return fresh joint data, enough for the most constants; None if there are none."""
         largest = max(candidate.tree.n_constants for candidate in grown)
-        n_points = self.settings.joint_points + self.settings.points_a_constant * largest
+        n_points = times * (self.settings.joint_points + self.settings.points_a_constant * largest)
         self._afford(n_points * len(settings))
         try:
             trials = sample_trials(self.oracle, freed, len(settings), n_points, self.rng, settings)
         except NoValuesError:
-            return []
+            return None
         self.measured += trials
-        data = Dataset.of(trials)
-        found: list[tuple[float, Fit, Grown]] = []
+        return Dataset.of(trials)
+
+    def _ranked(self, grown: list[Grown], data: Dataset, freed: tuple[int, ...]) -> list[tuple[float, Fit, Grown]]:
+        """Return what holds on the data, without what is not worth its nodes, best first by the criterion."""
+        found = []
         for candidate in grown:
             outcome = fit(candidate.tree, data, starts=candidate.starts, n_starts=1)
             self.share.count(outcome.evaluations)
@@ -282,14 +308,7 @@ class _NoisySlots:
                 found.append((self._price(outcome, data), outcome, candidate))
             if self.share.used_up() is not None:
                 break
-        found.sort(key=lambda item: item[0])
-        best = unlike([outcome for price, outcome, _ in found if price <= found[0][0] + FOLLOWED], self.settings.width)
-        kept = [freeze(outcome, data, self.rule, self.noise) for outcome in best]
-        for tree, outcome in zip(kept[::-1], best[::-1], strict=True):  # the best is recorded last, and so on the path
-            candidate = next(which for _, other, which in found if other is outcome)
-            self._record(freed, tree, outcome, True, candidate)
-            self.error = float(outcome.errors.max())
-        return kept
+        return sorted(found, key=lambda item: item[0])
 
     def _price(self, outcome: Fit, data: Dataset) -> float:
         """Return the criterion of a fit; a constant that is the same at all settings is one constant."""

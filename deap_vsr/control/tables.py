@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from scipy.special import chdtri
@@ -59,7 +60,7 @@ class Tables:
     def moving(self) -> Flags:
         """Return for each slot whether it depends on the new variable."""
         if self.noisy:
-            weight = 1.0 / self.errors**2
+            weight = 1.0 / np.maximum(self.errors, 1e-150) ** 2
             mean = (weight * self.slots).sum(axis=1) / weight.sum(axis=1)
             distance = (weight * (self.slots - mean[:, None]) ** 2).sum(axis=(0, 1))
             return np.asarray(distance > chdtri(len(self.slots) * (len(self.grid) - 1), MOVES), dtype=bool)
@@ -81,7 +82,7 @@ class Tables:
             X = np.tile(self.settings[k], (int(good.sum()), 1))
             X[:, self.column] = self.grid[good]
             largest = np.max(np.abs(y[good]), initial=0.0)
-            tolerance = self.errors[k, good, slot]
+            tolerance = np.maximum(self.errors[k, good, slot], 1e-150)
             if not self.noisy:
                 tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * tolerance + 1e-150
             trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
@@ -110,14 +111,7 @@ def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator
     """Yield the tree with forms in its slots, the simplest first, `count` at most."""
     forms, measured = solutions.forms, solutions.tables
     means = measured.slots.mean(axis=1)  # (n_settings, n_slots)
-    first = (0,) * len(forms)  # the simplest form everywhere, then another one in one slot after the other
-    others = [
-        (*first[:i], other, *first[i + 1 :])
-        for other in range(1, max(map(len, forms.values()), default=1))
-        for i, found in enumerate(forms.values())
-        if other < len(found)
-    ]
-    for choice in [first, *others][:count]:
+    for choice in islice(_choices([len(found) for found in forms.values()], measured.noisy), count):
         chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
         nodes: list[object] = []
         starts: list[Array] = []
@@ -143,6 +137,27 @@ def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator
             for position, candidate in chosen.items()
         ]
         yield Grown(MaskedTree(nodes), np.array(starts).T, measured.settings, tuple(tables))
+
+
+def _choices(counts: Sequence[int], several: bool) -> Iterator[tuple[int, ...]]:
+    """Yield which form each slot gets: the first everywhere, then another one in one slot after the other.
+
+    With `several` slots get others at once, in the order of how far down their lists these are together: in noise the
+    first form of a list is not much more likely than the next.
+    """
+    first = (0,) * len(counts)
+    yield first
+    if not several:
+        for other in range(1, max(counts, default=1)):
+            for i, n in enumerate(counts):
+                if other < n:
+                    yield (*first[:i], other, *first[i + 1 :])
+        return
+    level = [first]
+    while level:
+        further = [(*c[:i], c[i] + 1, *c[i + 1 :]) for c in level for i, n in enumerate(counts) if c[i] + 1 < n]
+        level = list(dict.fromkeys(further))
+        yield from level
 
 
 def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:

@@ -67,7 +67,7 @@ def inner_constants(
         g = table.values(n_inner)[index]
         if not np.isfinite(g).all():
             continue
-        places = (False, True) if table.allowed & {"div", "inv"} and not table.noisy else (False,)
+        places = (False, True) if table.allowed & {"div", "inv"} else (False,)
         for family in _families(target, atom.nodes, g):
             # Each of the simplest functions alone, or another one may hide it between two steps; then all together.
             for part in (*(family.only(f) for f in range(min(ALONE, len(family.values)))), family):

@@ -112,7 +112,10 @@ def solve_everywhere(columns: Array, z: Array, limit: float) -> Array | None:
     rows = []
     for k in range(len(z)):
         A = columns[:, k].T
-        units = np.linalg.norm(A, axis=0)
+        with np.errstate(over="ignore"):
+            units = np.linalg.norm(A, axis=0)
+        if not (np.isfinite(units) & (units > 0)).all():
+            return None
         solution, _, _, _ = np.linalg.lstsq(A / units, z[k], rcond=1e-14)
         if not np.sum((A / units @ solution - z[k]) ** 2) <= limit:
             return None

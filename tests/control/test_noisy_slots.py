@@ -16,7 +16,7 @@ from deap_vsr.control.noisy_finish import (
     unlike,
 )
 from deap_vsr.control.noisy_slots import NoisySlotSettings, _NoisySlots, search_noisy_slots
-from deap_vsr.control.tables import Tables
+from deap_vsr.control.tables import Tables, _choices
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp_regressor import GpRegressor
@@ -125,6 +125,12 @@ def test_in_noise_a_slot_moves_if_its_standard_errors_do_not_explain_it():
 def test_the_weights_of_a_noisy_table_are_inverse_variances():
     (first, *_) = table(lambda x: x, 0.1).trials(0)
     np.testing.assert_allclose(first.weights, 100.0)
+
+
+def test_combinations_in_noise_take_other_forms_in_several_slots_at_once():
+    assert list(_choices([3, 2], False)) == [(0, 0), (1, 0), (0, 1), (2, 0)]
+    assert list(_choices([3, 2], True)) == [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (2, 1)]
+    assert list(_choices([], True)) == list(_choices([], False)) == [()]
 
 
 def test_settings_are_chosen_at_which_the_variable_is_seen():
