@@ -18,8 +18,9 @@ from deap_vsr.control.freezing import FreezeRule, measure_noise
 from deap_vsr.control.noisy_finish import better_in_noise
 from deap_vsr.control.noisy_slots import search_noisy_slots
 from deap_vsr.control.oracle import EquationOracle, Limited, Noise, Oracle, View
+from deap_vsr.control.outcome import Outcome, Progress
 from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
-from deap_vsr.control.vertical import Outcome, Progress, Schedule, Settings, search
+from deap_vsr.control.vertical import Schedule, Settings, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import OutOfQueriesError, VsrError

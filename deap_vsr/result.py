@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deap_vsr.control.checkpoint import tree_state
-from deap_vsr.control.vertical import Round
+from deap_vsr.control.outcome import Round
 from deap_vsr.errors import ExpressionError
 from deap_vsr.metrics import Verdict
 from deap_vsr.tree import MaskedTree

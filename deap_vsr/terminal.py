@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from deap_vsr.control.vertical import Progress
+from deap_vsr.control.outcome import Progress
 from deap_vsr.errors import VsrError
 from deap_vsr.notation import short_formula
 from deap_vsr.result import Result

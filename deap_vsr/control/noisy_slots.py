@@ -17,11 +17,12 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import reopened
 from deap_vsr.control.freezing import UNSURE, FreezeRule, criterion, fits, freeze, moving, squares
+from deap_vsr.control.hall import ranked
 from deap_vsr.control.noisy_finish import finished_in_noise, left_in_noise, price_in_noise, pruned, unlike
 from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.outcome import Outcome, Progress, Round
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
-from deap_vsr.control.vertical import Outcome, Progress, Round, ranked
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.operators import Array

@@ -15,11 +15,12 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import accepted, finished, relative_weights
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, rounding_errors
+from deap_vsr.control.hall import ranked
 from deap_vsr.control.oracle import Oracle, Scaled
+from deap_vsr.control.outcome import Outcome, Progress, Round, SlotTable
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
 from deap_vsr.control.ties import factor_ties
-from deap_vsr.control.vertical import Outcome, Progress, Round, SlotTable, ranked
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.operators import Array

@@ -12,7 +12,7 @@ from scipy.special import chdtri
 from deap_vsr.control.contract import Candidate
 from deap_vsr.control.equation import Variable
 from deap_vsr.control.experiment import Trial
-from deap_vsr.control.vertical import SlotTable
+from deap_vsr.control.outcome import SlotTable
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import MaskedTree, is_open
 

@@ -5,9 +5,9 @@ Joint expansion, as published. Horizontal search is the schedule that frees ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from deap import gp
@@ -17,14 +17,14 @@ from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.control.experiment import Trial, sample_trials
 from deap_vsr.control.finish import finished
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, measure_noise
+from deap_vsr.control.hall import Hall
 from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.outcome import Outcome, Progress, Round
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.engine.program import as_columns
-from deap_vsr.errors import NoValuesError, OutOfQueriesError, VsrError
-from deap_vsr.operators import Array
-from deap_vsr.simplify import literals, structural_hash
-from deap_vsr.tree import MaskedTree, Vocabulary
+from deap_vsr.errors import OutOfQueriesError, VsrError
+from deap_vsr.simplify import literals
+from deap_vsr.tree import MaskedTree
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -41,169 +41,6 @@ class Settings:
     hall_points: int = 256
     rule: FreezeRule = field(default_factory=FreezeRule)
     restart: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class SlotTable:
-    """A slot as a function of one variable: x (J,), values (K, J) at K settings, its form and constants (K, L).
-
-    In noise ``errors`` (K, J) are the standard errors of the values.
-    """
-
-    column: int
-    x: Array
-    values: Array
-    form: MaskedTree
-    constants: Array
-    errors: Array | None = None
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round, for the report: what was freed and held, and the best candidate after freezing."""
-
-    freed: tuple[int, ...]
-    controlled: tuple[int, ...]
-    tree: MaskedTree
-    errors: tuple[float, ...]
-    constants: tuple[tuple[float, ...], ...]
-    slots: int
-    accepted: bool
-    queries: int
-    seconds: float
-    tables: tuple[SlotTable, ...] = field(default=(), compare=False)
-    """What slotwise expansion measured, for pictures; a checkpoint does without."""
-
-    @classmethod
-    def of(
-        cls,
-        freed: tuple[int, ...],
-        n_vars: int,
-        tree: MaskedTree,
-        outcome: Fit,
-        accepted: bool,
-        before: dict[str, float],
-        now: dict[str, float],
-        tables: tuple[SlotTable, ...] = (),
-    ) -> Round:
-        """Make one of an outcome, and of what had been spent before and is now."""
-        return cls(
-            freed,
-            tuple(column for column in range(n_vars) if column not in freed),
-            tree,
-            tuple(outcome.errors.tolist()),
-            tuple(map(tuple, outcome.constants.tolist())),
-            len(tree.slots),
-            accepted,
-            int(now["queries"] - before["queries"]),
-            now["seconds"] - before["seconds"],
-            tables,
-        )
-
-    def state(self) -> State:
-        """Return it in JSON values."""
-        kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "tables"}
-        return kept | {"tree": tree_state(self.tree)}
-
-    @classmethod
-    def restored(cls, state: State, pset: gp.PrimitiveSetTyped | None) -> Round:
-        """Return what :meth:`state` wrote."""
-        given: State = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
-        given["constants"] = tuple(map(tuple, state["constants"]))
-        given["tree"] = tree_from(state["tree"], pset)
-        return cls(**given)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a run tells while it goes on; ``tree`` is a reduced form that has just been found."""
-
-    round: int
-    n_rounds: int
-    freed: tuple[int, ...]
-    best: float
-    budget: Budget
-    tree: MaskedTree | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a search returns: the best of the hall, the hall, the rounds, and why it stopped."""
-
-    tree: MaskedTree | None
-    hall: list[tuple[float, MaskedTree]]
-    rounds: list[Round]
-    stopped_by: str
-    noise: float
-    standard_errors: tuple[float, ...] | None = None
-    """Of the constants of the tree that were fitted, in prefix order, where noisy data were fitted together."""
-
-
-class Hall:
-    """The best expressions over all rounds, distinct formulas, ranked on uncontrolled data.
-
-    `data` holds two batches: constants are fitted on the first, and the worse of the errors on both counts. A pole
-    between the points of the first does not pass for a good fit.
-    """
-
-    def __init__(self, size: int, data: Dataset, pset: gp.PrimitiveSetTyped | None = None) -> None:
-        self.size = size
-        self.all, self.data, self.check = data, data.trial(0), data.trial(1)
-        self.pset = pset
-        self._vocabulary = Vocabulary(pset)
-        self.best: list[tuple[float, MaskedTree]] = []
-        self._hashes: dict[str, float] = {}
-
-    def state(self) -> State:
-        """Return it in JSON values."""
-        data = {"X": self.all.columns.T, "y": self.all.y, "offsets": self.all.offsets}
-        return {"data": data, "best": [(error, tree_state(tree)) for error, tree in self.best], "hashes": self._hashes}
-
-    @classmethod
-    def restored(cls, size: int, state: State, pset: gp.PrimitiveSetTyped | None) -> Hall:
-        """Return what :meth:`state` wrote."""
-        X, y, offsets = (np.array(state["data"][key]) for key in ("X", "y", "offsets"))
-        hall = cls(size, Dataset(as_columns(X, 0), y, np.ones(len(y)), offsets), pset)
-        hall.best = [(error, tree_from(tree, pset)) for error, tree in state["best"]]
-        hall._hashes = state["hashes"]
-        return hall
-
-    def offer(self, tree: MaskedTree, budget: Budget) -> float:
-        """Fit `tree` on the uncontrolled batch and keep it if it is good enough; returns its error."""
-        outcome = fit(tree, self.data, pset=self.pset, n_starts=1)
-        budget.count(outcome.evaluations)
-        fitted = outcome.trees[0]
-        error = float(max(outcome.errors[0], fixed_error(fitted, self.check, self.pset)))
-        budget.count(1)
-        if not np.isfinite(error):
-            return error
-        key = structural_hash(fitted, self._vocabulary)
-        if error < self._hashes.get(key, np.inf):
-            self._hashes[key] = error
-            self.best = [entry for entry in self.best if structural_hash(entry[1], self._vocabulary) != key]
-            self.best.append((error, fitted))
-            self.best.sort(key=lambda entry: (entry[0], len(entry[1])))
-            del self.best[self.size :]
-        return error
-
-
-def ranked(
-    trees: Sequence[MaskedTree], oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 64
-) -> list[tuple[float, MaskedTree]]:
-    """Return formulas that are not finished with their errors on uncontrolled data, best first; few of many."""
-    if not trees:
-        return []
-    size = int(min(n_points, budget.queries_left() // 2))
-    if size < 4:
-        return [(np.inf, trees[-1])]
-    try:
-        batch = sample_trials(oracle, range(len(oracle.variables)), 2, size, rng)
-    except (NoValuesError, OutOfQueriesError):
-        return [(np.inf, trees[-1])]
-    hall = Hall(10, Dataset.of(batch))
-    for tree in trees[-20:]:
-        hall.offer(tree, budget)
-    return hall.best
 
 
 def search(
@@ -473,8 +310,3 @@ def _experiment(
         if budget.used_up():
             break
     return sorted(outcomes, key=lambda outcome: (max(outcome.error, settings.rule.error), len(outcome.tree)))
-
-
-def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | None) -> float:
-    """Return the largest error of `tree` over the trials, its constants as they are."""
-    return float(np.max(fit(literals(tree), data, pset=pset).errors))

@@ -19,9 +19,9 @@ from deap_vsr.control.contract import Budget
 from deap_vsr.control.experiment import draw_inputs, sample_trials
 from deap_vsr.control.freezing import UNSURE
 from deap_vsr.control.oracle import Oracle
+from deap_vsr.control.outcome import Outcome, Progress, Round
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.short import restored
-from deap_vsr.control.vertical import Outcome, Progress, Round
 from deap_vsr.engine.program import evaluate
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.forms.atoms import atoms_of

@@ -6,9 +6,10 @@ import pytest
 from deap_vsr import CallableOracle, MaskedTree, Trial, VsrError, sample_trials
 from deap_vsr.control.contract import Budget, Candidate
 from deap_vsr.control.freezing import FreezeRule
+from deap_vsr.control.hall import Hall
 from deap_vsr.control.identify import identified
 from deap_vsr.control.slots import simplest_first
-from deap_vsr.control.vertical import Hall, Settings, search
+from deap_vsr.control.vertical import Settings, search
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 
