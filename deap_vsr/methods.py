@@ -16,7 +16,7 @@ from deap_vsr.control.contract import Budget, Regressor
 from deap_vsr.control.equation import Equation, load_equation
 from deap_vsr.control.freezing import FreezeRule, measure_noise
 from deap_vsr.control.noisy_finish import better_in_noise
-from deap_vsr.control.noisy_slots import search_noisy_slots
+from deap_vsr.control.noisy_slots import NoisySlotSettings, search_noisy_slots
 from deap_vsr.control.oracle import EquationOracle, Limited, Noise, Oracle, View
 from deap_vsr.control.outcome import Outcome, Progress
 from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
@@ -157,7 +157,8 @@ def discover(
     used: dict[str, Any] = {"preset": preset, **asdict(settings), **numbers}
     plan: Schedule = ()
     if expansion == "slotwise":
-        used = {"slotwise": asdict(SlotSettings.within(max_queries, len(oracle.variables))), **used}
+        exact = asdict(SlotSettings.within(max_queries, len(oracle.variables)))
+        used = {"slotwise": exact, "slotwise_in_noise": asdict(NoisySlotSettings()), **used}
         order = None if schedule in (None, "auto") else _columns(_schedule(schedule, method, oracle, budget, rng))
         try:
             plan, outcome = _slotwise(oracle, method, regressor, budget, rng, settings, progress, order)
@@ -235,8 +236,10 @@ def _slotwise(
     order: tuple[int, ...] | None,
 ) -> tuple[Schedule, Outcome]:
     """Search slotwise and, with what is left of the budget, jointly; returns the order of variables and the outcome."""
-    if measure_noise(oracle, rng, 4, 2) > 0:
-        outcome = _in_noise(oracle, method, regressor, budget, rng, progress, order)
+    noise = measure_noise(oracle, rng, 4, 2)
+    if noise > 0:
+        noise = measure_noise(oracle, rng, 40 if budget.queries_left() > 8_000 else 16, 8) or noise
+        outcome = _in_noise(oracle, method, regressor, budget, rng, noise, progress, order)
     else:
         forms = FormsRegressor() if method == "vsr" else regressor
         outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
@@ -256,20 +259,22 @@ def _in_noise(
     regressor: Regressor,
     budget: Budget,
     rng: np.random.Generator,
+    noise: float,
     progress: Callable[[Progress], None],
     order: tuple[int, ...] | None,
 ) -> Outcome:
     """Search slotwise in noise; vsr looks for a sum of products first, of all slots at once."""
-    noise = measure_noise(oracle, rng, 16, 8)
+    if not 1e-60 < noise < 1e60:
+        raise VsrError(f"the noise is {noise:g}: its square is beyond any number; let the oracle answer in other units")
     if method != "vsr":
         return search_noisy_slots(oracle, regressor, budget, rng, noise, progress=progress, order=order)
     sums = search_noisy(oracle, budget, rng, noise, progress=progress, order=order)
-    if sums.stopped_by not in ("found", "exhausted") or sums.tree is None:
+    if sums.stopped_by not in ("found", "exhausted"):
         return sums
     # Short numbers, or a single term, are hardly there by chance. Another sum that holds may only approximate something
     # shorter; twice as many points will tell.
     part = budget
-    if sums.stopped_by == "found":
+    if sums.stopped_by == "found" and sums.tree is not None:
         numbers = [node.value for node in sums.tree if isinstance(node, Constant) and abs(node.value) != 1.0]
         if len(numbers) <= 1 or all(float(f"{number:.1e}") == number for number in numbers):
             return sums
@@ -279,7 +284,7 @@ def _in_noise(
     if sums.stopped_by != "found":
         return _together(sums, other)
     shorter = False
-    if other.stopped_by == "found" and other.tree is not None:
+    if other.stopped_by == "found" and other.tree is not None and sums.tree is not None:
         shorter = better_in_noise([sums.tree, other.tree], oracle, noise, budget, rng) == 1
     stopped_by = "interrupted" if other.stopped_by == "interrupted" else "found"
     best, second = (other, sums) if shorter else (sums, other)
@@ -291,12 +296,12 @@ def _together(first: Outcome, second: Outcome) -> Outcome:
     if second.stopped_by == "found" or not first.hall:
         return replace(second, rounds=[*first.rounds, *second.rounds])
     hall = sorted([*first.hall, *second.hall], key=lambda entry: entry[0])
-    better = first if hall[0] in first.hall else second
+    better, other = (first, second) if hall[0] in first.hall else (second, first)
     return replace(
         second,
         tree=hall[0][1],
         hall=hall,
-        rounds=[*first.rounds, *second.rounds],
+        rounds=[*other.rounds, *better.rounds],
         standard_errors=better.standard_errors,
     )
 

@@ -67,9 +67,7 @@ def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
             whole = [node_from_name("mul"), Constant(POWERS[last[0].name]), *logarithm]
         elif node.name in POWERS and last[0].name == "exp" and product:
             whole = [last[0], node_from_name("mul"), Constant(POWERS[node.name]), *rest]
-        elif (
-            pair in (("div", "exp"), ("inv", "exp")) and product and rest[0].name in ("mul", "div") and is_open(rest[1])
-        ):
+        elif pair in (("div", "exp"), ("inv", "exp")) and product and _has_factor(rest):
             power = [last[0], rest[0], Constant(-float(rest[1].value)), *rest[2:]]
             whole = [node_from_name("mul"), *operands[0], *power] if node.name == "div" else power
         stack.append(whole)

@@ -21,8 +21,8 @@ from deap_vsr.tree import Constant, MaskedTree, is_open, with_flag
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 #: What a node of a formula costs in noise: there are some eight to choose from.
 NODE = 2.0 * float(np.log(8.0))
-#: The noise of some hundred answers is known to a tenth or so: what must hold on many points may leave so much more.
-UNSURE = 1.2
+#: The noise of some hundred answers is known to a twentieth or so: what must hold on many points may leave that more.
+UNSURE = 1.12
 #: What an open constant within a function costs beside, in nodes.
 INNER = 1.5
 
@@ -157,8 +157,12 @@ def measure_noise(oracle: Oracle, rng: np.random.Generator, n_points: int = 8, n
         return 0.0
     X = np.repeat(draw_inputs(oracle.variables, n_points, rng), n_repeats, axis=0)
     y: Array = oracle.evaluate(X).reshape(n_points, n_repeats)
-    y = y[np.isfinite(y).all(axis=1)]
+    known = np.isfinite(y)
+    y, known = y[known.sum(axis=1) > 1], known[known.sum(axis=1) > 1]
     if not len(y):
         return 0.0
-    unit = float(np.max(np.abs(y))) or 1.0  # squares of 1e200 are none
-    return float(np.sqrt((y / unit).var(axis=1, ddof=1).mean())) * unit
+    unit = float(np.max(np.abs(y[known]))) or 1.0  # squares of 1e200 are none
+    counts = known.sum(axis=1)
+    means = np.where(known, y / unit, 0.0).sum(axis=1) / counts
+    off = np.where(known, y / unit - means[:, None], 0.0)
+    return float(np.sqrt((off**2).sum() / (counts - 1).sum())) * unit

@@ -14,7 +14,7 @@ from deap_vsr.control.finish import reopened
 from deap_vsr.control.freezing import FreezeRule, criterion, squares
 from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
-from deap_vsr.control.short import SIGNIFICANCE, restored, rounded
+from deap_vsr.control.short import SIGNIFICANCE, restored, rounded, short_in_noise
 from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
@@ -67,8 +67,10 @@ def pruned(outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str
     """
     plain = [without_inverses(tree, function_set) for tree in outcome.trees]
     if str(plain[0]) != str(outcome.trees[0]):
-        outcome = fit(plain[0], data, starts=np.array([tree.constants for tree in plain]), n_starts=0)
-        budget.count(outcome.evaluations)
+        again = fit(plain[0], data, starts=np.array([tree.constants for tree in plain]), n_starts=0)
+        budget.count(again.evaluations)
+        if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
+            outcome = again
     price = price_in_noise(outcome, data, noise)
     while budget.used_up() is None:
         best = outcome
@@ -78,6 +80,8 @@ def pruned(outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str
             lower = price_in_noise(again, data, noise)
             if lower < price:
                 best, price = again, lower
+            if budget.used_up() is not None:
+                break
         if best is outcome:
             break
         outcome = best
@@ -147,7 +151,7 @@ def better_in_noise(
         outcome = fit(literals(tree), data)
         budget.count(outcome.evaluations)
         left = float(left_in_noise(outcome, data, noise).sum())
-        prices.append(criterion(left, tree, sum(map(_counts, _numbers(tree))), n_points))
+        prices.append(criterion(left, reopened(tree), sum(map(_counts, _numbers(tree))), n_points))
     return int(np.argmin(prices))
 
 
@@ -165,7 +169,7 @@ def _short(outcome: Fit, data: Dataset, noise: float, errors: Array, budget: Bud
     with np.errstate(all="ignore"):
         there = outcome.tree.with_constants(short).evaluate(data.columns.T)
         grown = (float(np.sum((there - data.y) ** 2)) - least) / noise**2
-    n_short = int(np.sum(short != plain))
+    n_short = sum(short_in_noise(v, e) == s for v, e, s in zip(values.tolist(), errors.tolist(), short, strict=True))
     return short if grown <= chdtri(max(n_short, 1), SIGNIFICANCE) + 1.0 else plain
 
 

@@ -8,7 +8,8 @@ round. In the end all measurements of the run are fitted together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtri
@@ -22,7 +23,16 @@ from deap_vsr.control.noisy_finish import finished_in_noise, left_in_noise, pric
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.outcome import Outcome, Progress, Round
 from deap_vsr.control.relevance import relevant_variables
-from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
+from deap_vsr.control.tables import (
+    MIN_VALUES,
+    Grown,
+    Plan,
+    Solutions,
+    Tables,
+    combinations,
+    spread_values,
+    table_inputs,
+)
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.operators import Array
@@ -87,7 +97,7 @@ def search_noisy_slots(
         stopped_by = "interrupted"
     except OutOfQueriesError:
         stopped_by = "queries"
-    best = [(run.error, run.answer)] if run.answer is not None else ranked(run.formulas, oracle, budget, rng)
+    best = [(run.error, run.answer)] if run.answer is not None else ranked(run.formulas[::-1], oracle, budget, rng)
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, noise, run.standard_errors)
 
 
@@ -107,8 +117,12 @@ class _NoisySlots:
         self.oracle, self.regressor, self.budget, self.rng = oracle, regressor, budget, rng
         self.share = budget.part(SHARE, ("seconds", "evaluations"))
         self.noise, self.settings, self.progress = noise, settings, progress
+        self.tested = UNSURE * noise
+        """The noise as it may be: what leaves no more is taken to fit."""
         self.rule = FreezeRule()
         self.rounds: list[Round] = []
+        self.origins: dict[int, tuple[Round, MaskedTree | None]] = {}
+        """For each formula the round it came from, and the formula it grew from."""
         self.formulas = [MaskedTree([Constant(1.0)])]
         self.measured: list[Trial] = []
         self.answer: MaskedTree | None = None
@@ -159,13 +173,14 @@ class _NoisySlots:
                 skeleton = tree if number == 0 else reopened(tree)
                 solutions = self._solutions(skeleton, freed, column, plan, settings)
                 if solutions is not None:
-                    grown += combinations(skeleton, solutions, self.settings.beam)
+                    found = combinations(skeleton, solutions, self.settings.beam)
+                    grown += [replace(candidate, parent=tree) for candidate in found]
                 if self.share.used_up() is not None:
                     return []
-            found = self._verified(grown, now, settings)
-            if found:
-                self.progress(Progress(len(now), self.n_rounds, now, self.error, self.budget, found[0]))
-                return found
+            kept = self._verified(grown, now, settings)
+            if kept:
+                self.progress(Progress(len(now), self.n_rounds, now, self.error, self.budget, kept[0]))
+                return kept
         return []
 
     # --- measuring and solving slots ---
@@ -189,7 +204,7 @@ class _NoisySlots:
         n_seen = int(np.sum(seen > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1)))
         if not n_seen:
             return None
-        left_out = min(n_tried // 12, max(n_seen - count, 0))
+        left_out = min(max(n_tried // 12, 1), max(n_seen - count, 0))
         return np.asarray(settings[best[left_out : left_out + count]])
 
     def _solutions(
@@ -215,10 +230,7 @@ class _NoisySlots:
         grid = spread_values(self.oracle.variables[column], plan, self.rng)
         J, B = len(grid), plan.n_points * max(L, 1)
         self._afford(K * J * B)
-        X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
-        for k in range(K):
-            X[k, :, :, freed] = draw_inputs(self.oracle.variables, B, self.rng)[:, freed].T[:, None, :]
-        X[:, :, :, column] = grid[None, :, None]
+        X = table_inputs(self.oracle.variables, settings, freed, column, grid, B, self.rng)
         y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
         self.share.count(0)
         slots, errors = np.full((2, K, J, L), np.nan)
@@ -232,7 +244,7 @@ class _NoisySlots:
         self.share.count(outcome.evaluations)
         left = left_in_noise(outcome, data, self.noise)
         freedom = np.maximum(B - outcome.ranks, 1)
-        good = outcome.determined.all(axis=1) & (left <= chdtri(freedom, self.rule.significance))
+        good = outcome.determined.all(axis=1) & (left <= UNSURE**2 * chdtri(freedom, self.rule.significance))
         # Standard errors for the noise that is known, not for what happens to be left of a few points.
         with np.errstate(all="ignore"):
             known = outcome.standard_errors / np.sqrt(left / freedom)[:, None]
@@ -274,11 +286,11 @@ class _NoisySlots:
             near = [item for item in found if item[0] <= found[0][0] + FOLLOWED]
             best = unlike([outcome for _, outcome, _ in near], len(near))
             if len(best) <= self.settings.width or self.share.used_up() is not None or times > 1:
-                for outcome in best[: self.settings.width][::-1]:  # the best is recorded last, and so on the path
-                    kept.insert(0, freeze(outcome, data, self.rule, self.noise))
+                for outcome in best[: self.settings.width]:
+                    kept.append(freeze(outcome, data, self.rule, self.tested))
                     grew = next(candidate for _, other, candidate in near if other is outcome)
-                    self._record(freed, kept[0], outcome, True, grew)
-                    self.error = float(outcome.errors.max())
+                    self._record(freed, kept[-1], outcome, True, grew)
+                self.error = float(best[0].errors.max()) if best else np.inf
                 break
             candidates = [candidate for _, _, candidate in near]
         return kept
@@ -301,7 +313,7 @@ class _NoisySlots:
         for candidate in grown:
             outcome = fit(candidate.tree, data, starts=candidate.starts, n_starts=1)
             self.share.count(outcome.evaluations)
-            if not fits(outcome, data, self.rule, self.noise):
+            if not fits(outcome, data, self.rule, self.tested):
                 self._record(freed, outcome.tree, outcome, False, candidate)
                 continue
             outcome = pruned(outcome, data, self.noise, self.oracle.function_set, self.share)
@@ -326,8 +338,10 @@ class _NoisySlots:
         wanted = self.settings.last_points + self.settings.check_points
         share = min(1.0, max(self.budget.queries_left(), 0.0) / wanted)
         n_last, n_check = (int(share * n) for n in (self.settings.last_points, self.settings.check_points))
-        if n_last:
-            self.measured += sample_trials(self.oracle, everything, 1, n_last, self.rng)
+        with suppress(NoValuesError):
+            self.measured += sample_trials(self.oracle, everything, 1, n_last, self.rng) if n_last else []
+        if not self.measured:
+            return "queries"
         X, y = (np.concatenate([getattr(trial, name) for trial in self.measured]) for name in ("X", "y"))
         data = Dataset.of([Trial(X, y)])
         found = [
@@ -335,17 +349,35 @@ class _NoisySlots:
         ]
         best = min(found, key=lambda item: item.price)
         self.answer, self.standard_errors = best.tree, best.standard_errors
+        self._lead_to(self.formulas[found.index(best)])
+        together = fit(best.tree, data)
+        self.share.count(together.evaluations)
+        self.error = float(together.errors[0])
         if n_check < 3:
             return "queries"
-        check = Dataset.of(sample_trials(self.oracle, everything, 1, n_check, self.rng))
-        outcomes = [(fit(best.tree, part), part) for part in (check, data)]
-        self.share.count(len(outcomes))
-        self.error = float(outcomes[0][0].errors[0])
-        holds = all(fits(outcome, part, self.rule, UNSURE * self.noise) for outcome, part in outcomes)
+        holds = fits(together, data, self.rule, self.tested)
+        with suppress(NoValuesError):
+            check = Dataset.of(sample_trials(self.oracle, everything, 1, n_check, self.rng))
+            fresh = fit(best.tree, check)
+            self.share.count(fresh.evaluations)
+            self.error = float(fresh.errors[0])
+            holds = holds and fits(fresh, check, self.rule, self.tested)
         return "found" if holds else self.budget.used_up() or "exhausted"
+
+    def _lead_to(self, tree: MaskedTree) -> None:
+        """Put the rounds that led to a formula behind the others."""
+        chain: list[Round] = []
+        parent: MaskedTree | None = tree
+        while parent is not None and id(parent) in self.origins:
+            record, parent = self.origins[id(parent)]
+            chain.insert(0, record)
+        kept = {id(record) for record in chain}
+        self.rounds = [record for record in self.rounds if id(record) not in kept] + chain
 
     def _record(self, freed: tuple[int, ...], tree: MaskedTree, outcome: Fit, holds: bool, grown: Grown) -> None:
         before, spent = self.recorded, self.budget.spent
         self.recorded = spent
         n_vars = len(self.oracle.variables)
-        self.rounds.append(Round.of(freed, n_vars, tree, outcome, holds, before, spent, grown.tables))
+        record = Round.of(freed, n_vars, tree, outcome, holds, before, spent, grown.tables)
+        self.rounds.append(record)
+        self.origins[id(record.tree)] = (record, grown.parent)

@@ -19,7 +19,16 @@ from deap_vsr.control.hall import ranked
 from deap_vsr.control.oracle import Oracle, Scaled
 from deap_vsr.control.outcome import Outcome, Progress, Round, SlotTable
 from deap_vsr.control.relevance import relevant_variables
-from deap_vsr.control.tables import MIN_VALUES, Grown, Plan, Solutions, Tables, combinations, spread_values
+from deap_vsr.control.tables import (
+    MIN_VALUES,
+    Grown,
+    Plan,
+    Solutions,
+    Tables,
+    combinations,
+    spread_values,
+    table_inputs,
+)
 from deap_vsr.control.ties import factor_ties
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
@@ -238,10 +247,7 @@ class _Slotwise:
             self.out_of_queries = True
             return None
         settings = draw_inputs(self.variables, K, self.rng)
-        X = np.repeat(settings, J * B, axis=0).reshape(K, J, B, -1)
-        for k in range(K):
-            X[k, :, :, freed] = draw_inputs(self.variables, B, self.rng)[:, freed].T[:, None, :]
-        X[:, :, :, column] = grid[None, :, None]
+        X = table_inputs(self.variables, settings, freed, column, grid, B, self.rng)
         y = self.oracle.evaluate(X.reshape(K * J * B, -1)).reshape(K, J, B)
         self.budget.count(0)
         tame = np.argsort([_decades(y[k]) for k in range(K)], kind="stable")[: self.settings.n_settings]

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from deap_vsr.control.contract import Candidate
 from deap_vsr.control.equation import Variable
-from deap_vsr.control.experiment import Trial
+from deap_vsr.control.experiment import Trial, draw_inputs
 from deap_vsr.control.outcome import SlotTable
 from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import MaskedTree, is_open
@@ -99,12 +99,16 @@ class Solutions:
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """A formula with forms in its slots: starts for its constants (K, L), settings (K, m), tables it came from."""
+    """A formula with forms in its slots: starts for its constants (K, L), settings (K, m), tables it came from.
+
+    ``parent`` is the formula it grew from, where several are followed.
+    """
 
     tree: MaskedTree
     starts: Array
     settings: Array
     tables: tuple[SlotTable, ...]
+    parent: MaskedTree | None = None
 
 
 def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator[Grown]:
@@ -158,6 +162,24 @@ def _choices(counts: Sequence[int], several: bool) -> Iterator[tuple[int, ...]]:
         further = [(*c[:i], c[i] + 1, *c[i + 1 :]) for c in level for i, n in enumerate(counts) if c[i] + 1 < n]
         level = list(dict.fromkeys(further))
         yield from level
+
+
+def table_inputs(
+    variables: Sequence[Variable],
+    settings: Array,
+    freed: Sequence[int],
+    column: int,
+    grid: Array,
+    n_points: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Return the points of a table, (K, J, n_points, m): at each setting one batch of the freed variables, repeated."""
+    K, J = len(settings), len(grid)
+    X = np.repeat(settings, J * n_points, axis=0).reshape(K, J, n_points, -1)
+    for k in range(K):
+        X[k, :, :, freed] = draw_inputs(variables, n_points, rng)[:, freed].T[:, None, :]
+    X[:, :, :, column] = grid[None, :, None]
+    return X
 
 
 def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:

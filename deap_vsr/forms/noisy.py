@@ -209,6 +209,7 @@ class _Noisy:
             chosen, A = [0], np.ones((1, len(y)))
         fitted, errors = _solve(A[chosen], y, self.noise)
         left = float(np.sum((y - fitted @ A[chosen]) ** 2))
+        self.error = left / float(np.sum((y - y.mean()) ** 2))
         self.explained = left <= (UNSURE * self.noise) ** 2 * float(chdtri(len(y), 1e-4))
         # A positive term first: the others, which become differences, then stay in order, as their errors are.
         order = np.argsort(np.arange(len(fitted)) != np.argmax(fitted > 0), kind="stable")
@@ -221,14 +222,14 @@ class _Noisy:
     def holds(self) -> bool:
         """Whether the formula leaves no more than the noise, also on fresh data; not, where none are to be had."""
         n_points = self.check_points
-        if n_points < 3 or not self.explained:
+        if n_points < 3:
             return False
         (trial,) = sample_trials(self.oracle, range(len(self.oracle.variables)), 1, n_points, self.rng)
         self.budget.count(1)
         with np.errstate(all="ignore"):
             left = float(np.sum((self.answer().evaluate(trial.X) - trial.y) ** 2))
         self.error = left / float(np.sum((trial.y - trial.y.mean()) ** 2))
-        return left <= (UNSURE * self.noise) ** 2 * float(chdtri(n_points, 1e-4))
+        return self.explained and left <= (UNSURE * self.noise) ** 2 * float(chdtri(n_points, 1e-4))
 
     def _best(self, blocks: Sequence[tuple[Array, Array]], candidates: Sequence[Term], n_start: int = 0) -> list[int]:
         """Return the better of two selections: among terms of the cheapest atoms, and among all.

@@ -200,6 +200,15 @@ def test_in_noise_a_real_constant_is_frozen_at_the_mean_of_least_variance():
     assert abs(frozen[1].value - 2.0) < 0.01 < abs(outcome.constants.mean() - 2.0)
 
 
+def test_a_square_below_a_logarithm_stays_where_there_are_negative_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (400, 1))
+    data = Dataset.of([Trial(X, np.log(X[:, 0] ** 2) + NOISE * rng.standard_normal(400))])
+    outcome = fit(MaskedTree.from_infix("C*log(x1**2)"), data)
+    shorter = pruned(outcome, data, NOISE, USUAL, no_limit())
+    assert shorter.tree.to_infix(skeleton=True) == "log(x1**2)"
+
+
 # --- the last fit -------------------------------------------------------------------------
 
 
@@ -261,7 +270,7 @@ def test_gp_solves_slots_in_noise(seed):
     text = "2.5*x1*exp(-0.7*x2)"
     outcome, _ = run(law(text, seed=seed), GpRegressor(), seed=seed, evaluations=300_000)
     assert outcome.stopped_by == "found"
-    assert error(outcome.tree, text) < 0.2
+    assert error(outcome.tree, text) < 0.4
 
 
 def test_a_variable_that_does_not_matter_is_left_out():
@@ -273,11 +282,10 @@ def test_a_variable_that_does_not_matter_is_left_out():
 def test_rounds_tell_what_was_tried_and_their_queries_add_up():
     asked = law("2.5*x1*exp(-0.7*x2)")
     outcome, budget = run(asked)
-    accepted = [record for record in outcome.rounds if record.accepted]
-    assert accepted[0].freed == (0,)
-    assert accepted[-1].freed == (0, 1)
-    assert accepted[-1].controlled == ()
-    assert accepted[0].tables
+    before, last = outcome.rounds[-2:]  # those that led to the answer come last
+    assert (before.freed, before.controlled, before.accepted) == ((0,), (1,), True)
+    assert (last.freed, last.controlled, last.accepted) == ((0, 1), (), True)
+    assert before.tables
     assert 0 < sum(record.queries for record in outcome.rounds) <= budget.spent["queries"] == asked.queries
 
 
@@ -325,3 +333,26 @@ def test_what_no_form_explains_is_not_called_found():
     asked = law("sin(40*x1*x2)", function_set=("add", "mul", "const"))
     outcome, _ = run(asked, evaluations=200_000)
     assert outcome.stopped_by != "found"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_round_has_the_form_of_the_answer(seed):
+    outcome, _ = run(law("exp(0.7*x1)*x2/(2.3 + x2)", seed=seed), seed=seed)
+    assert outcome.stopped_by == "found"
+    functions = [
+        sorted(n.name for n in tree if n.arity and n.name not in ("add", "sub", "mul"))
+        for tree in (outcome.rounds[-1].tree, outcome.tree)
+    ]
+    assert functions[0] == functions[1]
+
+
+def test_where_nothing_was_measured_nothing_is_fitted():
+    asked = law("5 + 0*x1", 1)
+    outcome, _ = run(asked, queries=30)
+    assert outcome.stopped_by == "queries"
+
+
+def test_a_law_that_has_values_on_a_part_of_its_domain_only_is_found():
+    asked = law("2*sqrt(x1 - x2)", domain=(0.0, 2.0))
+    outcome, _ = run(asked, evaluations=3_000_000)
+    assert outcome.tree is not None
