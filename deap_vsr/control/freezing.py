@@ -65,14 +65,14 @@ def fits(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> b
     return bool((outcome.errors <= np.maximum(rule.error, rounding_errors(data))).all())
 
 
-def criterion(chi_squared: float, tree: MaskedTree, n_constants: int, n_points: int) -> float:
+def criterion(chi_squared: float, tree: MaskedTree, n_constants: int, n_points: int, node: float = NODE) -> float:
     """Return how good a formula is in noise, less is better: what it leaves, and what it takes to write it down.
 
     The Bayesian information criterion charges for fitted constants. That a form was chosen among many costs as well,
     and a constant within a function more than one before it: C*x*sqrt(x) is (C*sqrt(x))**3, and grows better.
     """
     n_nodes = len(tree) + INNER * n_inner_constants(tree)
-    return chi_squared + n_constants * float(np.log(n_points)) + NODE * n_nodes
+    return chi_squared + n_constants * float(np.log(n_points)) + node * n_nodes
 
 
 def n_inner_constants(tree: MaskedTree) -> int:

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 from deap_vsr.control.contract import Budget
 from deap_vsr.control.experiment import sample_trials
 from deap_vsr.control.finish import reopened
-from deap_vsr.control.freezing import FreezeRule, criterion, squares
+from deap_vsr.control.freezing import NODE, FreezeRule, criterion, squares
 from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.short import SIGNIFICANCE, restored, rounded, short_in_noise
@@ -21,7 +21,7 @@ from deap_vsr.engine.trials import spread
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.expand import expand
 from deap_vsr.operators import Array
-from deap_vsr.simplify import fold, literals, without_neutral
+from deap_vsr.simplify import fold, literals, structural_hash, without_neutral
 from deap_vsr.tidy import with_differences, without_inverses
 from deap_vsr.tree import Constant, MaskedTree
 
@@ -40,10 +40,10 @@ def left_in_noise(outcome: Fit, data: Dataset, noise: float) -> Array:
     return np.asarray(outcome.errors * squares(data) / noise**2)
 
 
-def price_in_noise(outcome: Fit, data: Dataset, noise: float) -> float:
+def price_in_noise(outcome: Fit, data: Dataset, noise: float, node: float = NODE) -> float:
     """Return the criterion of a fit whose constants are fitted anew in each trial; infinite if it is not finite."""
     left = float(left_in_noise(outcome, data, noise).sum())
-    price = criterion(left, outcome.tree, outcome.constants.size, len(data.y))
+    price = criterion(left, outcome.tree, outcome.constants.size, len(data.y), node)
     return price if np.isfinite(price) else np.inf
 
 
@@ -59,8 +59,10 @@ def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
     return kept
 
 
-def pruned(outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str], budget: Budget) -> Fit:
-    """Return the fit without what is not worth its nodes and constants.
+def pruned(
+    outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str], budget: Budget, node: float = NODE
+) -> Fit:
+    """Return the fit without what is not worth its nodes, at the price of `node` each, and constants.
 
     Backward elimination: an operand takes the place of its operator, whichever lowers the criterion most, until none
     does. So terms and factors go, and functions that do nothing or undo each other. What is shorter multiplied out, is.
@@ -71,13 +73,13 @@ def pruned(outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str
         budget.count(again.evaluations)
         if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
             outcome = again
-    price = price_in_noise(outcome, data, noise)
+    price = price_in_noise(outcome, data, noise, node)
     while budget.used_up() is None:
         best = outcome
         for tree, starts in _shorter(outcome, function_set):
             again = fit(tree, data, starts=starts, n_starts=0)
             budget.count(again.evaluations)
-            lower = price_in_noise(again, data, noise)
+            lower = price_in_noise(again, data, noise, node)
             if lower < price:
                 best, price = again, lower
             if budget.used_up() is not None:
@@ -139,9 +141,18 @@ def better_in_noise(
     noise: float,
     budget: Budget,
     rng: np.random.Generator,
-    n_points: int = 300,
+    n_points: int = 1000,
 ) -> int:
-    """Return which finished formula is best on fresh data: by what it leaves, its constants and its length."""
+    """Return which finished formula is best on fresh data: by what it leaves, its constants and its length.
+
+    The first, if the others are the same terms in brackets, or there are too few points to tell.
+    """
+    sums = [expand(literals(tree), oracle.function_set) for tree in trees]
+    if None not in sums and len({structural_hash(tree) for tree in sums if tree is not None}) == 1:
+        return 0
+    n_points = int(min(n_points, budget.queries_left()))
+    if n_points < 200:
+        return 0
     try:
         data = Dataset.of(sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng))
     except (NoValuesError, OutOfQueriesError):

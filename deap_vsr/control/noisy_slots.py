@@ -42,6 +42,8 @@ from deap_vsr.tree import Constant, MaskedTree
 SIGNIFICANCE = 1e-3
 #: A formula that is so much worse than the best by the criterion is not followed.
 FOLLOWED = 40.0
+#: What a node costs while a formula grows: what is dropped for its length does not come back.
+IDLE = 0.5
 #: Of the time and evaluations; the rest is left to joint expansion.
 SHARE = 0.7
 
@@ -267,7 +269,7 @@ class _NoisySlots:
         for candidate in self.regressor.regress(task)[:20]:
             if (candidate.errors * squares(data) <= limit).all() and candidate.tree.n_constants < J:
                 outcome = fit(candidate.tree, data, starts=candidate.constants, n_starts=0)
-                found.append(pruned(outcome, data, 1.0, self.oracle.function_set, self.share))
+                found.append(pruned(outcome, data, 1.0, self.oracle.function_set, self.share, IDLE))
         found.sort(key=lambda outcome: price_in_noise(outcome, data, 1.0))
         return [Candidate.of(outcome) for outcome in unlike(found, self.settings.n_forms)]
 
@@ -316,7 +318,8 @@ class _NoisySlots:
             if not fits(outcome, data, self.rule, self.tested):
                 self._record(freed, outcome.tree, outcome, False, candidate)
                 continue
-            outcome = pruned(outcome, data, self.noise, self.oracle.function_set, self.share)
+            # Only what does nothing: with all data, in the end, it will be seen what is worth its nodes.
+            outcome = pruned(outcome, data, self.noise, self.oracle.function_set, self.share, IDLE)
             if outcome.determined.all():
                 found.append((self._price(outcome, data), outcome, candidate))
             if self.share.used_up() is not None:
