@@ -34,6 +34,13 @@ def test_the_vertical_script_finds_the_law_that_the_plain_one_only_approaches():
     assert vertical["main"](seed=0).fitness.values[0] < 1e-20
 
 
+def test_the_noisy_law_is_found_with_its_constant():
+    result = runpy.run_path(str(EXAMPLES / "noisy_lab.py"))["main"]()
+    assert result.stopped_by == "found"
+    (number,) = [n.value for n in result.tree if not n.arity and not isinstance(n.value, str) and abs(n.value) != 1]
+    assert abs(number) == pytest.approx(1.25, abs=4 * result.standard_errors[0])
+
+
 def test_the_reading_edition_is_short_and_gives_the_package_s_answer():
     assert len((EXAMPLES / "vsr_plain.py").read_text().splitlines()) < 200
     law = load_equation("feynman-unit/I.39.22")
