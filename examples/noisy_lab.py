@@ -1,7 +1,7 @@
 """A law from noisy measurements, with standard errors: a capacitor that is discharged through a resistor.
 
-The laboratory answers with a meter that is off by 0.02 V or so; asked twice, it gives two answers. That is how the noise
-is measured. No library of laws is needed, only the operators that the answer may use.
+The laboratory answers with a meter that is off by 0.02 V or so; asked twice, it gives two answers. That is how the
+noise is measured. No library of laws is needed, only the operators that the answer may use.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from deap_vsr import CallableOracle, discover
 
 
 def voltage(X):
-    """Return the voltage at time x1 (s) for a start at x2 (V), a resistance x3 and a capacity of 0.8; the laboratory."""
+    """Return the voltage at time x1 after a start at x2, with resistance x3 and capacity 0.8; the laboratory, here."""
     return X[:, 1] * np.exp(-X[:, 0] / (X[:, 2] * 0.8))
 
 

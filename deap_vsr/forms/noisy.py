@@ -17,7 +17,7 @@ from scipy.special import chdtri
 
 from deap_vsr.control.contract import Budget
 from deap_vsr.control.experiment import draw_inputs, sample_trials
-from deap_vsr.control.freezing import UNSURE
+from deap_vsr.control.freezing import NODE, UNSURE
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.outcome import Outcome, Progress, Round
 from deap_vsr.control.relevance import relevant_variables
@@ -38,6 +38,9 @@ HOPELESS, FEW_POINTS, FEW_TERMS = 2.0, 400, 12
 
 #: Of the time; the rest is left to other searches.
 SHARE = 0.4
+
+#: Atoms of so many nodes are simple: x, sin(x), 1/x.
+SIMPLE = 2
 
 #: A term is a product of factors: (column, number of an atom).
 Term = tuple[tuple[int, int], ...]
@@ -236,14 +239,20 @@ class _Noisy:
 
         A greedy search that begins with a complicated atom may never come back from it.
         """
-        simple = [all(self.atoms[atom].cost <= 2 for _, atom in term) for term in candidates]
+        simple = [all(self.atoms[atom].cost <= SIMPLE for _, atom in term) for term in candidates]
         every, stop = [True] * len(candidates), lambda: self.share.used_up() == "seconds"
         n_columns = len({column for term in candidates for column, _ in term})
         most = FEW_TERMS if self.hopeless else min(MAX_TERMS, TERMS_A_VARIABLE * n_columns + 1)
-        tries = [select(blocks, self.noise, simple, [i for i in range(n_start) if simple[i]], stop, most)]
+        # sin(sin(x)) is nearly sin(x): what is no simpler must explain more.
+        surcharge = NODE * np.array([sum(max(self.atoms[a].cost - SIMPLE, 0) for _, a in term) for term in candidates])
+
+        def best(allowed: list[bool], start: list[int]) -> tuple[list[int], float]:
+            return select(blocks, self.noise, allowed, start, stop, most, surcharge)
+
+        tries = [best(simple, [i for i in range(n_start) if simple[i]])]
         if not all(simple):
-            tries.append(select(blocks, self.noise, every, list(range(n_start)), stop, most))
-            tries.append(select(blocks, self.noise, every, tries[0][0], stop, most))
+            tries.append(best(every, list(range(n_start))))
+            tries.append(best(every, tries[0][0]))
         return min(tries, key=lambda item: item[1])[0]
 
     def _columns(self, terms: Sequence[Term], X: Array) -> Array:
@@ -296,12 +305,14 @@ def select(
     start: Sequence[int],
     stop: Callable[[], bool] = lambda: False,
     max_terms: int = MAX_TERMS,
+    surcharge: Array | float = 0.0,
 ) -> tuple[list[int], float]:
     """Return which columns belong to a sum that has coefficients of its own in each block, and the criterion it has.
 
     Forward by the largest gain, exchanging and dropping what others make superfluous, until the Bayesian information
     criterion is no longer lowered. `start` says what is in from the beginning, `allowed` what may come in; more terms
-    than a fifth of the points of a block, or than `max_terms`, explain nothing. `stop` ends it early.
+    than a fifth of the points of a block, or than `max_terms`, explain nothing. `stop` ends it early. A column has the
+    same price as any other, and its `surcharge`.
     """
     n_blocks = len(blocks)
     n_candidates = len(blocks[0][0])
@@ -315,39 +326,37 @@ def select(
     total = sum(len(y) for _, y in blocks)
     # A term costs one constant a block; that it was chosen among many costs as well.
     price = n_blocks * np.log(total / n_blocks) + 2.0 * np.log(max(n_candidates, 2))
+    prices = price + np.broadcast_to(surcharge, n_candidates)
     most = min(max_terms, max(min(len(y) for _, y in blocks) // 5, 2))
     chosen = [i for i in start if usable[i]]
     for _ in range(3 * most):
         if stop():
             break
-        rest = _left(grams, chosen)
-        gains = _gains(grams, chosen)
-        gains[~usable] = 0.0
+        gains = np.where(usable, _gains(grams, chosen) - prices, -np.inf)
         best = int(np.argmax(gains))
         moved = False
-        if gains[best] > price and len(chosen) < most:
+        if gains[best] > 0.0 and len(chosen) < most:
             chosen.append(best)
             moved = True
         # What has become superfluous goes, and what another column does better is exchanged.
         while chosen:
-            losses = _losses(grams, chosen)
+            losses = _losses(grams, chosen) - prices[chosen]
             worst = int(np.argmin(losses))
-            if losses[worst] >= price:
+            if losses[worst] >= 0.0:
                 break
             moved = moved or chosen[worst] != best
             del chosen[worst]
         for place, i in enumerate(list(chosen)):
             others = [j for j in chosen if j != i]
-            now = _left(grams, chosen)
-            better = _gains(grams, others)
-            better[~usable] = 0.0
+            now = _left(grams, chosen) + prices[i]
+            better = np.where(usable, _gains(grams, others) - prices, -np.inf)
             other = int(np.argmax(better))
             if other not in chosen and _left(grams, others) - better[other] < now - 1e-6:
                 chosen[place] = other
                 moved = True
-        if not moved or (_left(grams, chosen) >= rest - 1e-9 and gains[best] <= price):
+        if not moved:
             break
-    return chosen, _left(grams, chosen) + price * len(chosen)
+    return chosen, _left(grams, chosen) + float(np.sum(prices[chosen]))
 
 
 def _left(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> float:

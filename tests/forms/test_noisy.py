@@ -161,6 +161,20 @@ def test_the_scale_of_a_column_does_not_matter():
     assert same == pytest.approx(value, rel=1e-6)
 
 
+def test_a_column_with_a_surcharge_must_explain_more():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((3, 60))
+    A[2] = A[1] + 0.01 * rng.standard_normal(60)
+    blocks = [(A, 2.0 * A[1] + NOISE * rng.standard_normal(60))]
+    gain = left_by(blocks, NOISE, (2,)) - left_by(blocks, NOISE, (1,))
+    assert gain > 0
+    for surcharge, expected in ((0.5 * gain, [1]), (2.0 * gain, [2])):
+        chosen, value = select(blocks, NOISE, [True] * 3, [], surcharge=np.array([0.0, surcharge, 0.0]))
+        assert chosen == expected
+        extra = surcharge if expected == [1] else 0.0
+        assert value == pytest.approx(criterion(blocks, NOISE, expected) + extra)
+
+
 # --- the search -----------------------------------------------------------------------------
 
 
