@@ -245,7 +245,8 @@ def _slotwise(
         outcome = search_slotwise(oracle, forms, budget, rng, progress=progress, order=order)
     freed = outcome.rounds[-1].freed if outcome.rounds else ()
     plan = tuple((column,) for column in (*freed, *(c for c in range(len(oracle.variables)) if c not in freed)))
-    if outcome.stopped_by != "exhausted":
+    # In noise a table may want more points than there are, and what is left may do for joint expansion.
+    if outcome.stopped_by not in (("exhausted", "queries") if noise > 0 else ("exhausted",)):
         return plan, outcome
     least = settings.hall_points + (settings.n_trials + 1) * settings.n_points  # of a joint search of one round
     if budget.queries_left() < least:

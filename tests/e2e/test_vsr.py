@@ -23,6 +23,8 @@ from deap_vsr import (
     register_operator,
 )
 
+joint = methods.search
+
 GAS = "feynman-unit/I.39.22"
 RATIONAL = ("add", "sub", "mul", "div", "const")
 DOMAIN = (0.5, 3.0)
@@ -224,6 +226,17 @@ def test_without_sums_slots_are_measured_in_noise():
     assert result.stopped_by == "found"
     assert result.sympy == "2.5*x1/x2"
     assert len(result.standard_errors) == 1
+
+
+def test_points_that_are_too_few_for_a_table_in_noise_are_left_to_joint_expansion(monkeypatch):
+    seen = []
+    monkeypatch.setattr(methods, "search", lambda oracle, *rest: (seen.append(oracle.queries), joint(oracle, *rest))[1])
+    law = oracle(lambda x: np.sin(x[0] * x[1]) * x[1], 2, ("add", "mul", "const"), noise=0.02)
+    result = discover(law, "vsr-gp", expansion="slotwise", max_queries=3_000, max_evaluations=30_000)
+    assert seen
+    assert seen[0] <= 3_000 - 500
+    assert result.oracle_queries <= 3_000
+    assert result.tree is not None
 
 
 # A real bug: which variables matter is asked without a look at the limit, in noise 96 points for each that does.
