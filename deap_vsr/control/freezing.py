@@ -15,16 +15,12 @@ from deap_vsr.control.experiment import draw_inputs
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.operators import Array, Flags
-from deap_vsr.tree import Constant, MaskedTree, is_open, with_flag
+from deap_vsr.tree import Constant, MaskedTree, with_flag
 
 #: How far y, and what a formula gives for it, may be off by rounding, relative to y.
 ROUNDING = 8.0 * float(np.finfo(float).eps)
-#: What a node of a formula costs in noise: there are some eight to choose from.
-NODE = 2.0 * float(np.log(8.0))
 #: The noise of some hundred answers is known to a twentieth or so: what must hold on many points may leave that more.
 UNSURE = 1.12
-#: What an open constant within a function costs beside, in nodes.
-INNER = 1.5
 
 
 @dataclass(frozen=True)
@@ -63,31 +59,6 @@ def fits(outcome: Fit, data: Dataset, rule: FreezeRule, noise: float = 0.0) -> b
     if rule.raw:
         return bool((residuals / sizes <= rule.error).all())
     return bool((outcome.errors <= np.maximum(rule.error, rounding_errors(data))).all())
-
-
-def criterion(chi_squared: float, tree: MaskedTree, n_constants: int, n_points: int, node: float = NODE) -> float:
-    """Return how good a formula is in noise, less is better: what it leaves, and what it takes to write it down.
-
-    The Bayesian information criterion charges for fitted constants. That a form was chosen among many costs as well,
-    and a constant within a function more than one before it: C*x*sqrt(x) is (C*sqrt(x))**3, and grows better.
-    """
-    n_nodes = len(tree) + INNER * n_inner_constants(tree)
-    return chi_squared + n_constants * float(np.log(n_points)) + node * n_nodes
-
-
-def n_inner_constants(tree: MaskedTree) -> int:
-    """Return how many open constants are within a function, or below a fraction line."""
-    count = 0
-    inside = [False]  # for the nodes to come, in prefix order
-    for node in tree:
-        here = inside.pop()
-        count += here and is_open(node)
-        linear = node.name in ("add", "sub", "mul", "neg")
-        operands = [here or not linear] * node.arity
-        if node.name == "div":
-            operands[0] = here
-        inside += reversed(operands)
-    return count
 
 
 def squares(data: Dataset) -> Array:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.control.contract import Budget
+from deap_vsr.control.criterion import criterion, left_in_noise, price_in_noise, pruned
 from deap_vsr.control.experiment import sample_trials
 from deap_vsr.control.finish import reopened
-from deap_vsr.control.freezing import NODE, FreezeRule, criterion, squares
+from deap_vsr.control.freezing import FreezeRule
 from deap_vsr.control.identify import identified
 from deap_vsr.control.oracle import Oracle
 from deap_vsr.control.short import SIGNIFICANCE, restored, rounded, short_in_noise
@@ -22,7 +23,7 @@ from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.expand import expand
 from deap_vsr.operators import Array
 from deap_vsr.simplify import fold, literals, structural_hash, without_neutral
-from deap_vsr.tidy import with_differences, without_inverses
+from deap_vsr.tidy import with_differences
 from deap_vsr.tree import Constant, MaskedTree
 
 
@@ -33,83 +34,6 @@ class Finished:
     tree: MaskedTree
     standard_errors: tuple[float, ...] | None
     price: float
-
-
-def left_in_noise(outcome: Fit, data: Dataset, noise: float) -> Array:
-    """Return what a fit leaves in each trial: sums of squares in units of the noise."""
-    return np.asarray(outcome.errors * squares(data) / noise**2)
-
-
-def price_in_noise(outcome: Fit, data: Dataset, noise: float, node: float = NODE) -> float:
-    """Return the criterion of a fit whose constants are fitted anew in each trial; infinite if it is not finite."""
-    left = float(left_in_noise(outcome, data, noise).sum())
-    price = criterion(left, outcome.tree, outcome.constants.size, len(data.y), node)
-    return price if np.isfinite(price) else np.inf
-
-
-def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
-    """Return the first `count` fits that differ in what they leave: exp(log(C*x)) is C*x."""
-    kept: list[Fit] = []
-    for outcome in outcomes:
-        if len(kept) == count:
-            break
-        same = [np.all(np.abs(outcome.errors - other.errors) <= 1e-4 * other.errors) for other in kept]
-        if not any(same):
-            kept.append(outcome)
-    return kept
-
-
-def pruned(
-    outcome: Fit, data: Dataset, noise: float, function_set: Sequence[str], budget: Budget, node: float = NODE
-) -> Fit:
-    """Return the fit without what is not worth its nodes, at the price of `node` each, and constants.
-
-    Backward elimination: an operand takes the place of its operator, whichever lowers the criterion most, until none
-    does. So terms and factors go, and functions that do nothing or undo each other. What is shorter multiplied out, is.
-    """
-    plain = [without_inverses(tree, function_set) for tree in outcome.trees]
-    if str(plain[0]) != str(outcome.trees[0]):
-        again = fit(plain[0], data, starts=np.array([tree.constants for tree in plain]), n_starts=0)
-        budget.count(again.evaluations)
-        if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
-            outcome = again
-    price = price_in_noise(outcome, data, noise, node)
-    while budget.used_up() is None:
-        best = outcome
-        for tree, starts in _shorter(outcome, function_set):
-            again = fit(tree, data, starts=starts, n_starts=0)
-            budget.count(again.evaluations)
-            lower = price_in_noise(again, data, noise, node)
-            if lower < price:
-                best, price = again, lower
-            if budget.used_up() is not None:
-                break
-        if best is outcome:
-            break
-        outcome = best
-    return outcome
-
-
-def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
-    """Yield trees with one operator less, and where their constants start."""
-    tree = outcome.tree
-    seen = set()
-    for position, node in enumerate(tree):
-        first = position + 1
-        for _ in range(node.arity):
-            operand = tree.searchSubtree(first)
-            kept = [*range(position), *range(operand.start, operand.stop)]
-            kept += range(tree.searchSubtree(position).stop, len(tree))
-            first = operand.stop
-            shorter = MaskedTree([tree[i] for i in kept])
-            text = shorter.to_infix(skeleton=True)
-            if text not in seen and any(not n.arity and isinstance(n.value, str) for n in shorter):
-                seen.add(text)
-                columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
-                yield shorter, outcome.constants[:, columns]
-    expanded = expand(tree, function_set)
-    if expanded is not None and len(expanded) < len(tree):
-        yield expanded, None
 
 
 def finished_in_noise(

@@ -15,13 +15,14 @@ import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
+from deap_vsr.control.criterion import criterion, left_in_noise, price_in_noise, pruned, unlike
 from deap_vsr.control.experiment import Trial, draw_inputs, sample_trials
 from deap_vsr.control.finish import reopened
-from deap_vsr.control.freezing import UNSURE, FreezeRule, criterion, fits, freeze, moving, squares
+from deap_vsr.control.freezing import UNSURE, FreezeRule, fits, freeze, moving, squares
 from deap_vsr.control.hall import ranked
-from deap_vsr.control.noisy_finish import finished_in_noise, left_in_noise, price_in_noise, pruned, unlike
+from deap_vsr.control.noisy_finish import finished_in_noise
 from deap_vsr.control.oracle import Oracle
-from deap_vsr.control.outcome import Outcome, Progress, Round
+from deap_vsr.control.outcome import Outcome, Progress, Round, what_stopped
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.tables import (
     MIN_VALUES,
@@ -93,12 +94,7 @@ def search_noisy_slots(
         fit all measurements together; drop what is not significant, restore short numbers, verify on fresh data
     """
     run = _NoisySlots(oracle, regressor, budget, rng, noise, settings or NoisySlotSettings(), progress)
-    try:
-        stopped_by = run.go(order)
-    except KeyboardInterrupt:
-        stopped_by = "interrupted"
-    except OutOfQueriesError:
-        stopped_by = "queries"
+    stopped_by = what_stopped(lambda: run.go(order))
     best = [(run.error, run.answer)] if run.answer is not None else ranked(run.formulas[::-1], oracle, budget, rng)
     return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, noise, run.standard_errors)
 

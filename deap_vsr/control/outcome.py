@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 from deap import gp
@@ -9,6 +10,7 @@ from deap import gp
 from deap_vsr.control.checkpoint import State, tree_from, tree_state
 from deap_vsr.control.contract import Budget
 from deap_vsr.engine.fitting import Fit
+from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.operators import Array
 from deap_vsr.tree import MaskedTree
 
@@ -107,3 +109,13 @@ class Outcome:
     noise: float
     standard_errors: tuple[float, ...] | None = None
     """Of the constants of the tree that were fitted, in prefix order, where noisy data were fitted together."""
+
+
+def what_stopped(go: Callable[[], str]) -> str:
+    """Run a search and return what stopped it: what it says itself, Ctrl-C, or a point too many."""
+    try:
+        return go()
+    except KeyboardInterrupt:
+        return "interrupted"
+    except OutOfQueriesError:
+        return "queries"

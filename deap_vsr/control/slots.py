@@ -17,7 +17,7 @@ from deap_vsr.control.finish import accepted, finished, relative_weights
 from deap_vsr.control.freezing import FreezeRule, fits, freeze, rounding_errors
 from deap_vsr.control.hall import ranked
 from deap_vsr.control.oracle import Oracle, Scaled
-from deap_vsr.control.outcome import Outcome, Progress, Round, SlotTable
+from deap_vsr.control.outcome import Outcome, Progress, Round, SlotTable, what_stopped
 from deap_vsr.control.relevance import relevant_variables
 from deap_vsr.control.tables import (
     MIN_VALUES,
@@ -31,7 +31,7 @@ from deap_vsr.control.tables import (
 )
 from deap_vsr.control.ties import factor_ties
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.errors import NoValuesError
 from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, MaskedTree
 
@@ -98,12 +98,7 @@ def search_slotwise(
     """
     chosen = settings or SlotSettings.within(budget.limits["queries"], len(oracle.variables))
     run = _Slotwise(oracle, regressor, budget, rng, chosen, progress)
-    try:
-        stopped_by = run.go(order)
-    except KeyboardInterrupt:
-        stopped_by = "interrupted"
-    except OutOfQueriesError:
-        stopped_by = "queries"
+    stopped_by = what_stopped(lambda: run.go(order))
     best = run.best()
     if run.scaled is not None:
         best = [(error, run.scaled.back(tree)) for error, tree in best]

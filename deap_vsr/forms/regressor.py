@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from deap_vsr.control.contract import Candidate, Regressor, Task
+from deap_vsr.control.criterion import price_in_noise, unlike
 from deap_vsr.control.experiment import Trial
 from deap_vsr.control.identify import without_idle_terms
-from deap_vsr.control.noisy_finish import price_in_noise, unlike
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.control.freezing import NODE
+from deap_vsr.control.criterion import NODE
 from deap_vsr.engine.subsets import find_subsets
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.table import Form, Target

@@ -5,16 +5,10 @@ import pytest
 
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.control.contract import Budget
+from deap_vsr.control.criterion import criterion, left_in_noise, n_inner_constants, price_in_noise, pruned, unlike
 from deap_vsr.control.experiment import Trial
-from deap_vsr.control.freezing import FreezeRule, criterion, fits, freeze, n_inner_constants
-from deap_vsr.control.noisy_finish import (
-    better_in_noise,
-    finished_in_noise,
-    left_in_noise,
-    price_in_noise,
-    pruned,
-    unlike,
-)
+from deap_vsr.control.freezing import FreezeRule, fits, freeze
+from deap_vsr.control.noisy_finish import better_in_noise, finished_in_noise
 from deap_vsr.control.noisy_slots import NoisySlotSettings, _NoisySlots, search_noisy_slots
 from deap_vsr.control.tables import Tables, _choices
 from deap_vsr.engine import Dataset, fit
