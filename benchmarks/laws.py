@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deap_vsr import discover
-from deap_vsr.control.generate import table_problems
+from deap_vsr.problems.generate import table_problems
 
 
 def main(seeds: int = 3, time_limit: float = 60.0, method: str = "vsr") -> None:

@@ -15,7 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 from deap_vsr import Noise, discover, load_equation
-from deap_vsr.control import suites
+from deap_vsr.problems import suites
 
 
 def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:

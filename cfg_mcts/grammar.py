@@ -16,9 +16,9 @@ from pathlib import Path
 from deap import gp
 
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import infix
-from deap_vsr.operators import normalise_function_set
 from deap_vsr.tree import Constant, Node, node_from_name, variable
+from deap_vsr.tree.notation import infix
+from deap_vsr.tree.operators import normalise_function_set
 
 #: Unary operators that do not count as functions within functions: powers, roots and signs.
 ALGEBRAIC = frozenset({"neg", "inv", "abs", "sqrt", "n2", "n3", "n4", "n5", "n6", "n8"})

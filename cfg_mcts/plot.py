@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfg_mcts.search import SearchTree
-from deap_vsr.notation import infix
 from deap_vsr.plot import figure_of
+from deap_vsr.tree.notation import infix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,12 +15,12 @@ from cfg_mcts.derivation import Deriver, Limits, functions_around
 from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
 from cfg_mcts.store import search_from, search_state
-from deap_vsr.control.checkpoint import tree_from, tree_state
-from deap_vsr.control.contract import Candidate, Task
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.engine.program import as_columns
-from deap_vsr.simplify import fold
+from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.tree import MaskedTree, is_open
+from deap_vsr.tree.simplify import fold
 
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]

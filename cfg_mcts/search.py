@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from cfg_mcts.derivation import Derivation, Deriver
-from deap_vsr.simplify import form
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.simplify import form
 
 #: Expressions whose rewards are remembered.
 MAX_REWARDS = 500_000

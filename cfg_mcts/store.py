@@ -11,7 +11,7 @@ import networkx as nx
 from cfg_mcts.derivation import Derivation, Deriver
 from cfg_mcts.search import SearchTree
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import infix
+from deap_vsr.tree.notation import infix
 
 
 def search_state(tree: SearchTree) -> dict[str, Any]:

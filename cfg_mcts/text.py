@@ -19,8 +19,8 @@ import re
 
 from cfg_mcts.grammar import GrammarError, Rule, nonterminal
 from deap_vsr.errors import ExpressionError, short
-from deap_vsr.notation import parse
-from deap_vsr.operators import CATALOGUE
+from deap_vsr.tree.notation import parse
+from deap_vsr.tree.operators import CATALOGUE
 
 _HEAD = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _LINE = re.compile(r"\s*(?P<head>[^\s|>-]*)\s*(?P<arrow>->)?")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deap_vsr import metrics
-from deap_vsr.control.equation import Equation, Variable, load_equation
-from deap_vsr.control.experiment import Trial, sample_trials
-from deap_vsr.control.oracle import CallableOracle, EquationOracle, Noise
+from deap_vsr import _moved
 from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
-from deap_vsr.operators import register as register_operator
+from deap_vsr.judge import metrics
+from deap_vsr.lab.oracle import CallableOracle, EquationOracle, Noise
+from deap_vsr.lab.trials import Trial, sample_trials
+from deap_vsr.problems.equation import Equation, Variable, load_equation
 from deap_vsr.tree import MaskedTree, primitive_set
+from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
-    from deap_vsr.algorithms import assignFit, eaMasked, eaVertical, evaluateFit, selBestDistinct
     from deap_vsr.engine import fit
-    from deap_vsr.methods import discover
-    from deap_vsr.variation import (
+    from deap_vsr.gp.algorithms import assignFit, eaMasked, eaVertical, evaluateFit, selBestDistinct
+    from deap_vsr.gp.variation import (
         cxOnePoint,
         cxOnePointLeafBiased,
         mutEphemeral,
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
         mutUniform,
         staticLimit,
     )
+    from deap_vsr.methods import discover
 
 __version__ = "0.1.0"
+
+_moved.install()
 
 __all__ = [
     "CallableOracle",
@@ -71,8 +74,8 @@ __all__ = [
 _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
-    "algorithms": ("assignFit", "eaMasked", "eaVertical", "evaluateFit", "selBestDistinct"),
-    "variation": (
+    "gp.algorithms": ("assignFit", "eaMasked", "eaVertical", "evaluateFit", "selBestDistinct"),
+    "gp.variation": (
         "cxOnePoint",
         "cxOnePointLeafBiased",
         "mutEphemeral",

@@ -16,12 +16,12 @@ from rich.table import Table
 
 import deap_vsr
 from deap_vsr.compare.commands import compare_command, report_command
-from deap_vsr.control import generate, suites
-from deap_vsr.control.check import check_file
-from deap_vsr.control.equation import Equation, load_equation
-from deap_vsr.control.experiment import sample_trials
-from deap_vsr.control.oracle import EquationOracle, Noise
 from deap_vsr.errors import VsrError
+from deap_vsr.lab.oracle import EquationOracle, Noise
+from deap_vsr.lab.trials import sample_trials
+from deap_vsr.problems import generate, suites
+from deap_vsr.problems.check import check_file
+from deap_vsr.problems.equation import Equation, load_equation
 
 BAD_INPUT = 2
 #: Variables shown in a table; problems may have 1,000.

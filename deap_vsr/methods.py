@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import deap_vsr
-from deap_vsr.control.checkpoint import Checkpoint
-from deap_vsr.control.contract import Budget, Regressor
-from deap_vsr.control.equation import Equation, load_equation
-from deap_vsr.control.freezing import FreezeRule, measure_noise
-from deap_vsr.control.noisy_finish import better_in_noise
-from deap_vsr.control.noisy_slots import NoisySlotSettings, search_noisy_slots
-from deap_vsr.control.oracle import EquationOracle, Limited, Noise, Oracle, View
-from deap_vsr.control.outcome import Outcome, Progress
-from deap_vsr.control.slots import SlotSettings, search_slotwise, simplest_first
-from deap_vsr.control.vertical import Schedule, Settings, search
 from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.forms.noisy import search_noisy
 from deap_vsr.forms.regressor import FormsRegressor
-from deap_vsr.gp_regressor import GpRegressor
+from deap_vsr.gp.regressor import GpRegressor
+from deap_vsr.judge.metrics import judge
+from deap_vsr.lab.oracle import EquationOracle, Limited, Noise, Oracle, View
 from deap_vsr.memory import peak_memory
-from deap_vsr.metrics import judge
-from deap_vsr.operators import normalise_function_set
+from deap_vsr.problems.equation import Equation, load_equation
 from deap_vsr.result import Result
+from deap_vsr.search.checkpoint import Checkpoint
+from deap_vsr.search.contract import Budget, Regressor
+from deap_vsr.search.freezing import FreezeRule, measure_noise
+from deap_vsr.search.noisy_finish import better_in_noise
+from deap_vsr.search.noisy_slots import NoisySlotSettings, search_noisy_slots
+from deap_vsr.search.records import Outcome, Progress
+from deap_vsr.search.slots import SlotSettings, search_slotwise, simplest_first
+from deap_vsr.search.vertical import Schedule, Settings, search
 from deap_vsr.tree import Constant
+from deap_vsr.tree.operators import normalise_function_set
 
 if TYPE_CHECKING:
     from cfg_mcts import Grammar, MctsRegressor

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import short_formula, short_numbers
 from deap_vsr.result import Result
 from deap_vsr.tree import MaskedTree, is_mutable, is_open
+from deap_vsr.tree.notation import short_formula, short_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deap_vsr.control.checkpoint import tree_state
-from deap_vsr.control.outcome import Round
 from deap_vsr.errors import ExpressionError
-from deap_vsr.metrics import Verdict
+from deap_vsr.judge.metrics import Verdict
+from deap_vsr.search.checkpoint import tree_state
+from deap_vsr.search.records import Round
 from deap_vsr.tree import MaskedTree
 
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from deap_vsr.control.outcome import Progress
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import short_formula
 from deap_vsr.result import Result
+from deap_vsr.search.records import Progress
+from deap_vsr.tree.notation import short_formula
 
 #: Variables named in a line; problems may have 1,000.
 MAX_NAMED = 8

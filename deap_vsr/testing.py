@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from deap_vsr.control.contract import Budget, Candidate, Regressor, Task
-from deap_vsr.control.experiment import Trial
-from deap_vsr.control.oracle import CallableOracle
-from deap_vsr.operators import Array
+from deap_vsr.lab.oracle import CallableOracle
+from deap_vsr.lab.trials import Trial
+from deap_vsr.search.contract import Budget, Candidate, Regressor, Task
 from deap_vsr.tree import MaskedTree, Node, is_mutable
+from deap_vsr.tree.operators import Array
 
 OPERATORS = ("add", "sub", "mul", "const")
 

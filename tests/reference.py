@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from deap_vsr.operators import CATALOGUE
+from deap_vsr.tree.operators import CATALOGUE
 
 EPS = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)

@@ -14,8 +14,17 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from deap_vsr import operators
-from deap_vsr.tree import Constant, MaskedTree, Node, is_mutable, is_open, node_from_name, variable, with_flag
+from deap_vsr.tree import (
+    Constant,
+    MaskedTree,
+    Node,
+    is_mutable,
+    is_open,
+    node_from_name,
+    operators,
+    variable,
+    with_flag,
+)
 
 ALL_OPERATORS = tuple(operators.CATALOGUE)
 

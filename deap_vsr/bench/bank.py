@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.control.experiment import Trial
-from deap_vsr.operators import Array
+from deap_vsr.lab.trials import Trial
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.operators import Array
 
 N_VARS = 2
 FAMILIES = ("linear", "rational", "sin/cos", "exponential", "product of sums")

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from deap_vsr import operators
 from deap_vsr.engine.kernels import residuals
 from deap_vsr.engine.program import encoder
-from deap_vsr.operators import Array
-from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open, node_from_name, variable
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open, node_from_name, operators, variable
+from deap_vsr.tree.operators import Array
 
 #: abs is not analytic; everything else is, away from its branch cuts.
 ANALYTIC = tuple(name for name in operators.CATALOGUE if name != "abs")

@@ -16,12 +16,11 @@ import numpy as np
 from deap import gp
 from scipy import optimize
 
-from deap_vsr import operators
 from deap_vsr.bench.bank import FAMILIES, FitProblem, fit_bank
 from deap_vsr.engine.fitting import Dataset, fit
 from deap_vsr.engine.program import evaluate
-from deap_vsr.operators import Array
-from deap_vsr.tree import is_open, primitive_set, variable
+from deap_vsr.tree import is_open, operators, primitive_set, variable
+from deap_vsr.tree.operators import Array
 
 #: A fit counts as a success below this NMSE.
 SUCCESS = 1e-12

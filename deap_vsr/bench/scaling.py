@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deap_vsr.control.equation import Variable
-from deap_vsr.control.experiment import draw_inputs
-from deap_vsr.control.generate import trigonometric_program
-from deap_vsr.control.oracle import CallableOracle, EquationOracle
+from deap_vsr.judge.metrics import nmse
+from deap_vsr.lab.oracle import CallableOracle, EquationOracle
+from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.methods import discover
-from deap_vsr.metrics import nmse
 from deap_vsr.plot import figure_of
+from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.generate import trigonometric_program
 from deap_vsr.tree import MaskedTree
 
 if TYPE_CHECKING:

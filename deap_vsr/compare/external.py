@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 import deap_vsr
-from deap_vsr.control.equation import Equation
-from deap_vsr.control.experiment import draw_inputs
-from deap_vsr.control.oracle import EquationOracle
 from deap_vsr.errors import VsrError
+from deap_vsr.judge.metrics import RECOVERY_NMSE, judge, nmse
+from deap_vsr.lab.oracle import EquationOracle
+from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.memory import peak_memory
-from deap_vsr.metrics import RECOVERY_NMSE, judge, nmse
-from deap_vsr.operators import Array
+from deap_vsr.problems.equation import Equation
 from deap_vsr.result import Result
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, variable
+from deap_vsr.tree.operators import Array
 
 #: Points of the table where no limit on queries is given, and the most that are drawn.
 TABLE_POINTS, MAX_POINTS = 1_000, 10_000

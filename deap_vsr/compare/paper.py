@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from deap_vsr.control.suites import data_root
+from deap_vsr.problems.suites import data_root
 
 #: The paper's names of the methods that we have; its code searches with coefficient leaves.
 NAMES = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from deap_vsr.control.checkpoint import tree_from
 from deap_vsr.errors import VsrError
-from deap_vsr.notation import infix, short_numbers
 from deap_vsr.result import path_of
-from deap_vsr.simplify import without_neutral
+from deap_vsr.search.checkpoint import tree_from
 from deap_vsr.tree import Constant, Node, is_mutable
+from deap_vsr.tree.notation import infix, short_numbers
+from deap_vsr.tree.simplify import without_neutral
 
 
 def path_html(rounds: Sequence[dict[str, Any]]) -> str:

@@ -12,11 +12,11 @@ import deap_vsr
 from deap_vsr.compare.external import ADAPTERS
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
-from deap_vsr.control import suites
-from deap_vsr.control.equation import load_equation
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
 from deap_vsr.methods import METHODS
+from deap_vsr.problems import suites
+from deap_vsr.problems.equation import load_equation
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,8 @@ def run_apart(given: Row, owner: int | None = None) -> Row:
 
 def do(given: Row) -> Row:
     """Do the job of an order in this process, and return its row."""
-    from deap_vsr.control.equation import parse_equation
     from deap_vsr.memory import forget_peak
+    from deap_vsr.problems.equation import parse_equation
 
     job, problem = Job(**given["job"]), Problem(**given["problem"])
     trace = Trace()
@@ -139,7 +139,7 @@ def _warm_up(job: Job) -> None:
     """Run the method for a moment on a small law: what is loaded then is no memory of the learning phase."""
     from dataclasses import replace
 
-    from deap_vsr.control.equation import load_equation
+    from deap_vsr.problems.equation import load_equation
 
     small = replace(job, seed=0, noise=0.0, time_limit=None, max_evaluations=100, max_queries=None, optimizer=None)
     _discover(load_equation("feynman-unit/I.39.22"), small, Trace())

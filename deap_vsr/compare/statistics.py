@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
-from deap_vsr.metrics import Quartiles, accuracy, quartiles
+from deap_vsr.judge.metrics import Quartiles, accuracy, quartiles
 
 Row = dict[str, Any]
 

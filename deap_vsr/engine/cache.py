@@ -11,9 +11,9 @@ from deap import gp
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.engine.program import encoder
-from deap_vsr.operators import Array, Indices
-from deap_vsr.simplify import canonical_order
 from deap_vsr.tree import MaskedTree, Node, is_open
+from deap_vsr.tree.operators import Array, Indices
+from deap_vsr.tree.simplify import canonical_order
 
 
 class FitCache:

@@ -21,8 +21,8 @@ from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, enco
 from deap_vsr.engine.subsets import warm_up
 from deap_vsr.engine.trials import fit_trials, spread
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
 from deap_vsr.tree import MaskedTree, Node
+from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
 
 if TYPE_CHECKING:
     from deap_vsr.engine.cache import FitCache

@@ -20,8 +20,8 @@ from deap_vsr.engine.levenberg import damped_step, solve_linear
 from deap_vsr.engine.optimizers import finished, spread_starts
 from deap_vsr.engine.program import Batch, Model, encoder
 from deap_vsr.engine.trials import find_linear, spread
-from deap_vsr.operators import Array, Flags
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open, node_from_name, variable
+from deap_vsr.tree.operators import Array, Flags
 
 
 def fit_foreign(

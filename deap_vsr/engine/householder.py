@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from deap_vsr.engine.jit import jit, jit_sums
-from deap_vsr.operators import Array, Indices
+from deap_vsr.tree.operators import Array, Indices
 
 
 @jit_sums

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from deap_vsr.engine.jit import jit
-from deap_vsr.operators import CATALOGUE, Array, Flags, Indices
+from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
 
 #: A tree: codes, left, right, slot (see :func:`layout`).
 Program = tuple[Indices, Indices, Indices, Indices]

@@ -16,7 +16,7 @@ import numpy as np
 from deap_vsr.engine.householder import dot, norm, qr, reflect, scaled_column
 from deap_vsr.engine.jit import jit
 from deap_vsr.engine.kernels import Program, mark_active, model
-from deap_vsr.operators import Array, Flags, Indices
+from deap_vsr.tree.operators import Array, Flags, Indices
 
 #: Why a fit ended.
 EXACT, CONVERGED, ITERATIONS, STUCK, NOT_FINITE = 0, 1, 2, 3, 4

@@ -14,8 +14,8 @@ from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
 from deap_vsr.engine.program import Batch, Model
 from deap_vsr.engine.trials import standard_errors_of
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import Array
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.operators import Array
 
 #: Names that ``fit(optimizer=...)`` takes besides "lm".
 NAMES = ("BFGS", "L-BFGS-B", "CG", "Nelder-Mead", "basinhopping", "shgo", "dual_annealing", "direct", "least_squares")

@@ -12,8 +12,8 @@ from deap import gp
 
 from deap_vsr.engine import kernels
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import Array, Indices
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open
+from deap_vsr.tree.operators import Array, Indices
 
 #: Code of a primitive that the catalogue, and so the kernel, does not know.
 FOREIGN = -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from deap_vsr.engine.jit import jit
-from deap_vsr.operators import Array, Indices
+from deap_vsr.tree.operators import Array, Indices
 
 #: A column that keeps less than this share of its square depends on those chosen before it.
 _DEPENDENT = 1e-16

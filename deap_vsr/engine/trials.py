@@ -39,7 +39,7 @@ from deap_vsr.engine.kernels import (
     unary,
 )
 from deap_vsr.engine.levenberg import NOT_FINITE, Buffers, levenberg, projected_error
-from deap_vsr.operators import Array, Flags, Indices
+from deap_vsr.tree.operators import Array, Flags, Indices
 
 #: A column of the Jacobian that keeps less than this share of its norm depends on the others.
 RANK_TOLERANCE = 1e-10

@@ -13,10 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from deap_vsr import operators
 from deap_vsr.engine.program import evaluate
-from deap_vsr.operators import Array
-from deap_vsr.tree import Constant, Node, node_from_name, variable
+from deap_vsr.tree import Constant, Node, node_from_name, operators, variable
+from deap_vsr.tree.operators import Array
 
 #: Where expressions are compared: no special points.
 _PROBES: Array = np.linspace(0.1137, 2.917, 29)[:, None]

@@ -12,14 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from deap_vsr import operators
 from deap_vsr.engine.subsets import scan_subsets
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.ratios import ratio_nodes
 from deap_vsr.forms.sums import sum_nodes
 from deap_vsr.forms.table import Form, Target
-from deap_vsr.operators import Array, Indices
-from deap_vsr.tree import Constant, Node, node_from_name
+from deap_vsr.tree import Constant, Node, node_from_name, operators
+from deap_vsr.tree.operators import Array, Indices
 
 #: Functions from which a factor comes out: u(theta g) is v(theta) u(g), or for the logarithm v(theta) + u(g).
 FACTOR_COMES_OUT = {"inv", "sqrt", "log", "abs", "n2", "n3", "n4", "n5", "n6", "n8"}

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri
 
-from deap_vsr.control.contract import Budget
-from deap_vsr.control.criterion import NODE
-from deap_vsr.control.experiment import draw_inputs, sample_trials
-from deap_vsr.control.freezing import UNSURE
-from deap_vsr.control.oracle import Oracle
-from deap_vsr.control.outcome import Outcome, Progress, Round
-from deap_vsr.control.relevance import relevant_variables
-from deap_vsr.control.short import restored
 from deap_vsr.engine.program import evaluate
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.selection import MAX_TERMS, select
-from deap_vsr.operators import Array, Flags
-from deap_vsr.tidy import with_differences
+from deap_vsr.lab.oracle import Oracle
+from deap_vsr.lab.relevance import relevant_variables
+from deap_vsr.lab.trials import draw_inputs, sample_trials
+from deap_vsr.search.contract import Budget
+from deap_vsr.search.criterion import NODE
+from deap_vsr.search.freezing import UNSURE
+from deap_vsr.search.records import Outcome, Progress, Round
+from deap_vsr.search.short import restored
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.operators import Array, Flags
+from deap_vsr.tree.tidy import with_differences
 
 #: More terms for each variable are not looked for: a formula that takes more is no sum of simple products.
 TERMS_A_VARIABLE = 4

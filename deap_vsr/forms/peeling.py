@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from deap_vsr import operators
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.table import Table, Target
-from deap_vsr.operators import Array
-from deap_vsr.tree import Constant, Node, node_from_name
+from deap_vsr.tree import Constant, Node, node_from_name, operators
+from deap_vsr.tree.operators import Array
 
 
 def _root(exponent: int) -> Callable[[Array], Array]:

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.control.contract import Candidate, Regressor, Task
-from deap_vsr.control.criterion import price_in_noise, unlike
-from deap_vsr.control.experiment import Trial
-from deap_vsr.control.identify import without_idle_terms
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import divided, peeled
@@ -19,6 +15,10 @@ from deap_vsr.forms.roots import roots
 from deap_vsr.forms.skeletons import EFFORTS, QUICK, small_skeletons
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target, starts_of
+from deap_vsr.lab.trials import Trial
+from deap_vsr.search.contract import Candidate, Regressor, Task
+from deap_vsr.search.criterion import price_in_noise, unlike
+from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.tree import MaskedTree, variable
 
 Found = tuple[list[Form], int]

@@ -14,8 +14,8 @@ import numpy as np
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.sums import Dictionary, fitting_subsets, sum_nodes
 from deap_vsr.forms.table import Form, Target
-from deap_vsr.operators import Array
 from deap_vsr.tree import Constant, node_from_name
+from deap_vsr.tree.operators import Array
 
 #: Terms of a relation, and among how many columns they are looked for; the same for the sum below the root.
 RELATION, BELOW_ROOT = (0, 38, 38, 32, 20), (45, 40, 28, 16)

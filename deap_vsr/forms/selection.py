@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from deap_vsr.operators import Array
+from deap_vsr.tree.operators import Array
 
 #: More terms are not looked for.
 MAX_TERMS = 60

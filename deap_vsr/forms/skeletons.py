@@ -14,13 +14,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from deap_vsr import operators
 from deap_vsr.engine.fitting import fit
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.inner import FACTOR_COMES_OUT, SHIFT_COMES_OUT
 from deap_vsr.forms.sums import sum_nodes
 from deap_vsr.forms.table import Form, Target
-from deap_vsr.tree import Constant, MaskedTree, node_from_name, variable
+from deap_vsr.tree import Constant, MaskedTree, node_from_name, operators, variable
 
 #: Constants inside functions: fewer are left to the stages before, more are not tried.
 FEWEST, MOST = 2, 3

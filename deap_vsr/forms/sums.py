@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.control.criterion import NODE
 from deap_vsr.engine.subsets import find_subsets
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.table import Form, Target
-from deap_vsr.operators import Array, Flags, Indices
+from deap_vsr.search.criterion import NODE
 from deap_vsr.tree import Constant, Node, node_from_name
+from deap_vsr.tree.operators import Array, Flags, Indices
 
 #: For sums of 1, 2, ... terms, among how many of the first atoms they are looked for.
 EXHAUSTIVE = (150, 120, 45, 28, 20)

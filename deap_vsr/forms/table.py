@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import chdtri
 
-from deap_vsr.control.experiment import Trial
-from deap_vsr.control.freezing import squares
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.engine.program import evaluate
 from deap_vsr.forms.atoms import Atom, Nodes, atoms_of
-from deap_vsr.operators import Array
+from deap_vsr.lab.trials import Trial
+from deap_vsr.search.freezing import squares
 from deap_vsr.tree import Constant, Node
+from deap_vsr.tree.operators import Array
 
 #: How far an exact form may be off, relative to the spread of y, and to y itself (rounding).
 TOLERANCE, ROUNDING = 1e-11, 2e-14

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 import deap_vsr
 from deap_vsr import cli
-from deap_vsr.control import suites
-from deap_vsr.control.equation import load_equation
+from deap_vsr.problems import suites
+from deap_vsr.problems.equation import load_equation
 
 PROBLEM = "feynman/I.39.22"
 

@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deap_vsr import CallableOracle, MaskedTree, cli
-from deap_vsr.control.contract import Budget
-from deap_vsr.control.outcome import Progress
+from deap_vsr.search.contract import Budget
+from deap_vsr.search.records import Progress
 from deap_vsr.terminal import progress_line
 
 #: Found within a second: y = x1*x2/x3.

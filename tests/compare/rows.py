@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deap_vsr.control.checkpoint import tree_state
+from deap_vsr.search.checkpoint import tree_state
 from deap_vsr.tree import MaskedTree
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ from deap_vsr.compare.commands import duration
 from deap_vsr.compare.parallel import run_locally
 from deap_vsr.compare.store import read_rows
 from deap_vsr.compare.tables import VOLATILE_COLUMNS
-from deap_vsr.control import suites
+from deap_vsr.problems import suites
 
 SIX = ["compare", "trigonometric/inv/2-1-1/prog_[0-2].json", "--methods", "gp,vsr", "--max-evaluations", "3000"]
 

@@ -9,8 +9,8 @@ from deap_vsr import VsrError
 from deap_vsr.compare.job import Job, key_of, parts_of
 from deap_vsr.compare.paper import NAMES, SUITES, compared, published
 from deap_vsr.compare.plan import plan
-from deap_vsr.control import suites
 from deap_vsr.methods import METHODS
+from deap_vsr.problems import suites
 
 
 def test_every_problem_meets_every_method_with_every_seed_and_the_same_limits():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deap_vsr import CallableOracle, VsrError, discover
-from deap_vsr.control.oracle import Limited, Scaled, View
 from deap_vsr.errors import OutOfQueriesError
+from deap_vsr.lab.oracle import Limited, Scaled, View
 
 GAS = "feynman-unit/I.39.22"
 USUAL = ["add", "sub", "mul", "div", "exp", "sqrt", "const"]

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from deap_vsr import VsrError, plot
-from deap_vsr.control.outcome import Round
 from deap_vsr.plot import FROZEN, OPEN, SLOT, plot_path
 from deap_vsr.result import Result, path_of
+from deap_vsr.search.records import Round
 from deap_vsr.terminal import write_result
 from deap_vsr.tree import Constant, MaskedTree
 

@@ -34,7 +34,7 @@ def test_the_wheel_holds_both_packages_the_data_and_nothing_else_at_the_top(whee
 def test_problems_load_by_name_from_the_wheel(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
-        "import deap_vsr; from deap_vsr.control import suites;"
+        "import deap_vsr; from deap_vsr.problems import suites;"
         "print(deap_vsr.load_equation('feynman/I.39.22').formula, len(suites.problem_names()), suites.data_root())"
     )
     run = subprocess.run(

@@ -4,7 +4,7 @@ import sys
 
 from deap_vsr.bench.bank import FAMILIES, fit_bank
 from deap_vsr.bench.engine import bench_engine
-from deap_vsr.operators import CATALOGUE
+from deap_vsr.tree.operators import CATALOGUE
 
 RATIOS = ("evaluate_vs_compile", "fit_vs_bfgs", "fit_vs_least_squares", "fit_vs_operon")
 

@@ -18,8 +18,8 @@ from deap_vsr.engine.fitting import Dataset, fit
 from deap_vsr.engine.householder import qr
 from deap_vsr.engine.program import encoder, evaluate, numpy_model
 from deap_vsr.engine.trials import find_linear
-from deap_vsr.operators import CATALOGUE
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, node_from_name
+from deap_vsr.tree.operators import CATALOGUE
 
 EDGES = np.array(
     [-np.inf, -1e300, -3.5, -1.0, -0.5, -0.0, 0.0, 1e-300, 0.5, 1.0, 2.0, 3.5, 710.0, 1e300, np.inf, np.nan]

@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from deap_vsr import ExpressionError, MaskedTree, operators, register_operator
+from deap_vsr import ExpressionError, MaskedTree, register_operator
 from deap_vsr.engine.program import evaluate
 from deap_vsr.forms.atoms import atoms_of, functions
-from deap_vsr.operators import CATALOGUE
-from deap_vsr.tree import Constant, variable
+from deap_vsr.tree import Constant, operators, variable
+from deap_vsr.tree.operators import CATALOGUE
 
 SETS = [
     ("add", "mul", "const"),

@@ -5,9 +5,9 @@ import pytest
 from deap import gp
 
 from deap_vsr import CallableOracle, MaskedTree
-from deap_vsr.control.contract import Budget
 from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from deap_vsr.forms.selection import select
+from deap_vsr.search.contract import Budget
 from deap_vsr.tree import Constant
 
 TRIGONOMETRIC = ("add", "sub", "mul", "sin", "cos", "const")

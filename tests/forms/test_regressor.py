@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from one_variable import ALGEBRA, USUAL, make_trials
 
-from deap_vsr import CallableOracle, MaskedTree, Trial, fit, operators, register_operator
-from deap_vsr.control.contract import Budget, Candidate, Task
-from deap_vsr.control.identify import without_idle_terms
+from deap_vsr import CallableOracle, MaskedTree, Trial, fit, register_operator
 from deap_vsr.engine import Dataset
 from deap_vsr.forms import regressor as module
 from deap_vsr.forms.regressor import Chain, FormsRegressor
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Table, Target
-from deap_vsr.gp_regressor import GpRegressor
+from deap_vsr.gp.regressor import GpRegressor
+from deap_vsr.search.contract import Budget, Candidate, Task
+from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.testing import RegressorContract, make_task
+from deap_vsr.tree import operators
 
 
 class TestForms(RegressorContract):

@@ -3,7 +3,6 @@ import pytest
 from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of, skeleton
 
 from deap_vsr import CallableOracle, MaskedTree
-from deap_vsr.control.contract import Budget, Task
 from deap_vsr.forms.inner import inner_constants
 from deap_vsr.forms.peeling import peeled
 from deap_vsr.forms.ratios import ratios
@@ -11,6 +10,7 @@ from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.roots import roots
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Target
+from deap_vsr.search.contract import Budget, Task
 
 EXACT = 1e-20
 

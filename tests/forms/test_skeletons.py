@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of
 
-from deap_vsr import CallableOracle, MaskedTree, operators, register_operator
-from deap_vsr.control.contract import Budget, Task
-from deap_vsr.control.slots import PASSES, search_slotwise
+from deap_vsr import CallableOracle, MaskedTree, register_operator
 from deap_vsr.forms import regressor as module
 from deap_vsr.forms.inner import inner_constants
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.skeletons import FEWEST, MOST, skeletons_of, small_skeletons
 from deap_vsr.forms.table import Target
-from deap_vsr.simplify import structural_hash
+from deap_vsr.search.contract import Budget, Task
+from deap_vsr.search.slots import PASSES, search_slotwise
+from deap_vsr.tree import operators
+from deap_vsr.tree.simplify import structural_hash
 
 EXACT = 1e-20
 SMALL = ("add", "sub", "mul", "exp", "sin", "const")

@@ -3,12 +3,13 @@ import pytest
 from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of, skeleton
 from scipy.stats import chi2
 
-from deap_vsr import MaskedTree, Trial, operators, register_operator
+from deap_vsr import MaskedTree, Trial, register_operator
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.peeling import INVERSES, divided, peeled
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target
+from deap_vsr.tree import operators
 
 EXACT = 1e-20
 

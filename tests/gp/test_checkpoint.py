@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from strategies import keys, masked_at_random, trees
 from test_own_toolbox import run, toolbox_of
 
-from deap_vsr import MaskedTree, Trial, VsrError, discover, primitive_set, variation
-from deap_vsr.algorithms import Generation, Individual, eaMasked, evaluateFit, selBestDistinct
-from deap_vsr.control.checkpoint import Checkpoint, tree_from, tree_state
+from deap_vsr import MaskedTree, Trial, VsrError, discover, primitive_set
+from deap_vsr.gp import variation
+from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, evaluateFit, selBestDistinct
+from deap_vsr.search.checkpoint import Checkpoint, tree_from, tree_state
 
 PROBLEM = "trigonometric/inv/3-2-2/prog_1"
 LIMITS = {"max_evaluations": 30_000, "max_queries": 4_000}

@@ -1,6 +1,6 @@
 import pytest
 
-from deap_vsr.gp_regressor import GpRegressor
+from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.testing import RegressorContract
 
 

@@ -13,12 +13,12 @@ from deap import base, gp, tools
 from strategies import keys
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
-from deap_vsr.algorithms import Individual, assignFit, eaMasked, evaluateFit, selBestDistinct
-from deap_vsr.control.contract import Budget, Task
 from deap_vsr.engine import fit
-from deap_vsr.gp_regressor import GpRegressor, round_set
-from deap_vsr.simplify import form
+from deap_vsr.gp.algorithms import Individual, assignFit, eaMasked, evaluateFit, selBestDistinct
+from deap_vsr.gp.regressor import GpRegressor, round_set
+from deap_vsr.search.contract import Budget, Task
 from deap_vsr.tree import Constant
+from deap_vsr.tree.simplify import form
 
 OPERATORS = ("add", "sub", "mul", "sin", "const")
 X = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
@@ -79,7 +79,7 @@ SAME = """
 import sys
 sys.path.insert(0, {folder!r})
 from test_own_toolbox import oracle, run, tools, toolbox_of, vsr
-from deap_vsr.simplify import form
+from deap_vsr.tree.simplify import form
 found = vsr.discover(oracle(), "gp", max_evaluations=3000)
 print(found.expression, found.rounds[0].errors)
 stats = tools.Statistics(lambda individual: individual.fitness.values[0])

@@ -15,7 +15,7 @@ import pytest
 from deap import base, gp, tools
 
 import deap_vsr as vsr
-from deap_vsr.algorithms import Individual
+from deap_vsr.gp.algorithms import Individual
 
 PSET = gp.PrimitiveSet("OWN", 3)
 PSET.addPrimitive(operator.add, 2)

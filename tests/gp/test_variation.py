@@ -8,8 +8,9 @@ import pytest
 from deap import gp
 from strategies import frozen, keys, masked_at_random
 
-from deap_vsr import Trial, primitive_set, variation
+from deap_vsr import Trial, primitive_set
 from deap_vsr.engine import fit
+from deap_vsr.gp import variation
 from deap_vsr.tree import Constant, MaskedTree, is_mutable, is_open, variable
 
 NAMES = ["add", "sub", "mul", "div", "sin", "cos", "n2", "const"]

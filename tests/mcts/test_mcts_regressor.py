@@ -16,7 +16,7 @@ from cfg_mcts import Grammar, GrammarError, MctsRegressor
 from cfg_mcts.grammar import NonTerminal
 from cfg_mcts.regressor import _Round
 from deap_vsr import MaskedTree, VsrError, discover
-from deap_vsr.control.checkpoint import Checkpoint
+from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.testing import RegressorContract, make_task
 from deap_vsr.tree import is_mutable
 

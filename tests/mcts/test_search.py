@@ -13,7 +13,7 @@ from cfg_mcts import Deriver, Grammar, Limits, SearchTree, mcts, plot_tree, save
 from cfg_mcts.search import backpropagate, close, expand, prune, select, simulate
 from cfg_mcts.store import as_graph, search_from, search_state
 from deap_vsr import VsrError
-from deap_vsr.simplify import form
+from deap_vsr.tree.simplify import form
 
 GRAMMAR = Grammar.from_operators(["add", "mul", "sin", "const"], [0, 1])
 SMALL = Grammar.from_text("A -> A + B | B\nB -> x1 | C")

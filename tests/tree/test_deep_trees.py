@@ -10,8 +10,8 @@ import pytest
 from strategies import keys
 
 from deap_vsr.errors import ExpressionError
-from deap_vsr.simplify import canonical, fold, structural_hash
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.simplify import canonical, fold, structural_hash
 
 DEPTH = 5000
 X = np.array([[0.3, 0.7], [1.1, -0.4]])

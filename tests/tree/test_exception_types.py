@@ -2,8 +2,8 @@ import pickle
 
 import pytest
 
-from deap_vsr import operators
 from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
+from deap_vsr.tree import operators
 
 
 @pytest.mark.parametrize(

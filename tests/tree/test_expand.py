@@ -3,8 +3,8 @@ import pytest
 from hypothesis import assume, given, settings
 from strategies import MODERATE_NUMBERS, trees
 
-from deap_vsr.expand import expand
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.expand import expand
 
 OPERATORS = ("add", "sub", "mul", "div", "inv", "neg", "n2", "n3", "sin", "exp", "const")
 WITH_COS = (*OPERATORS, "cos")

@@ -5,11 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import ALL_OPERATORS, keys, trees
 
-from deap_vsr import notation
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import CATALOGUE
-from deap_vsr.simplify import canonical
-from deap_vsr.tree import Constant, MaskedTree, node_from_name, variable
+from deap_vsr.tree import Constant, MaskedTree, node_from_name, notation, variable
+from deap_vsr.tree.operators import CATALOGUE
+from deap_vsr.tree.simplify import canonical
 
 
 def tokens(text):

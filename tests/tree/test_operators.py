@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deap_vsr import operators
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import CATALOGUE
+from deap_vsr.tree import operators
+from deap_vsr.tree.operators import CATALOGUE
 
 NAMES = [
     "add", "sub", "mul", "div", "inv", "neg", "n2", "n3", "n4", "n5", "n6", "n8", "pow", "sqrt", "exp", "log", "sin",

@@ -10,8 +10,8 @@ from strategies import ALL_OPERATORS
 
 from deap_vsr import primitive_set
 from deap_vsr.errors import ExpressionError
-from deap_vsr.operators import CATALOGUE
 from deap_vsr.tree import MaskedTree, is_ephemeral
+from deap_vsr.tree.operators import CATALOGUE
 
 POINTS = np.random.default_rng(5).uniform(-3, 3, (8, 3))
 SETS = {typed: primitive_set([*ALL_OPERATORS, "const"], 3, typed=typed) for typed in (False, True)}

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import MODERATE_NUMBERS, commuted, keys, random_tree, reassociated, trees
 
-from deap_vsr.simplify import canonical, canonical_order, fold, structural_hash, without_neutral
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_mutable, node_from_name, variable
+from deap_vsr.tree.simplify import canonical, canonical_order, fold, structural_hash, without_neutral
 
 POINTS = np.random.default_rng(11).uniform(-2, 2, (5, 3))
 seeds = st.integers(0, 2**32 - 1)
@@ -283,7 +283,8 @@ def test_hash_does_not_depend_on_the_process():
     rng = random.Random(9)
     forms = [random_tree(rng, size=40) for _ in range(40)]
     program = (
-        "import sys; from deap_vsr.simplify import canonical, structural_hash; from deap_vsr.tree import MaskedTree\n"
+        "import sys; from deap_vsr.tree import MaskedTree\n"
+        "from deap_vsr.tree.simplify import canonical, structural_hash\n"
         "for line in sys.stdin:\n"
         "    tree = MaskedTree.from_infix(line)\n"
         "    print(structural_hash(tree), canonical(tree).to_infix())\n"

@@ -9,9 +9,8 @@ import reference
 import sympy
 from strategies import MODERATE_NUMBERS, random_tree
 
-from deap_vsr import notation
 from deap_vsr.errors import ExpressionError
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, notation
 
 X1, X2 = sympy.symbols("x1 x2", real=True)
 

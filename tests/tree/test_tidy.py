@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deap_vsr import MaskedTree
-from deap_vsr.tidy import with_differences, with_squares, without_inverses
+from deap_vsr.tree.tidy import with_differences, with_squares, without_inverses
 
 USUAL = ("add", "sub", "mul", "div", "n2", "sqrt", "exp", "const")
 NO_SUB = ("add", "mul", "div", "n2", "sqrt", "exp", "const")

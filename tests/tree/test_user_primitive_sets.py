@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import masked_at_random
 
-from deap_vsr import notation
 from deap_vsr.errors import ExpressionError
-from deap_vsr.tree import MaskedTree, is_open
+from deap_vsr.tree import MaskedTree, is_open, notation
 
 seeds = st.integers(0, 2**32 - 1)
 POINTS = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [-2.5, 3.0], [0.3, -0.7]])

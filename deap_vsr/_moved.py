@@ -1,0 +1,55 @@
+"""Imports of version 0.1 keep working: where its modules are now."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_PACKAGES = {
+    "tree": ("operators", "notation", "simplify", "expand", "tidy"),
+    "judge": ("metrics",),
+    "gp": ("variation", "algorithms"),
+}
+_CONTROL = {
+    "problems": ("equation", "dialects", "generate", "suites", "check"),
+    "lab": ("oracle", "relevance"),
+    "search": ("contract", "vertical", "checkpoint", "freezing", "hall", "identify", "short", "ties"),
+}
+
+#: For each module that was somewhere else in version 0.1, where it is now.
+MOVED = {
+    **{f"deap_vsr.{name}": f"deap_vsr.{room}.{name}" for room, names in _PACKAGES.items() for name in names},
+    **{f"deap_vsr.control.{name}": f"deap_vsr.{room}.{name}" for room, names in _CONTROL.items() for name in names},
+    "deap_vsr.control": "deap_vsr.search",
+    "deap_vsr.control.experiment": "deap_vsr.lab.trials",
+    "deap_vsr.gp_regressor": "deap_vsr.gp.regressor",
+}
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds modules by the names they had."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self, is_package=fullname == "deap_vsr.control") if fullname in MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        home = MOVED[spec.name]
+        warnings.warn(f"{spec.name} is {home} since version 0.2", DeprecationWarning, stacklevel=3)
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        home = import_module(MOVED[module.__name__])
+        module.__dict__.update({key: value for key, value in vars(home).items() if not key.startswith("__")})
+
+
+def install() -> None:
+    """Let the names of version 0.1 be imported."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

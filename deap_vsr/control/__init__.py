@@ -1,1 +1,0 @@
-"""The shared control-variable half: equation files, oracles, experiments. Knows no regressor."""

@@ -1,0 +1,1 @@
+"""GP with masks: DEAP operators, flat loops, and GP as a regressor."""

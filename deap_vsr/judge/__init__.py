@@ -1,0 +1,1 @@
+"""Metrics and the judge of recovery. It knows the hidden formula: never part of a search."""

@@ -1,0 +1,288 @@
+"""The oracle protocol and its implementations: something that can be asked for y at chosen inputs."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from deap_vsr.errors import OracleError, OutOfQueriesError
+from deap_vsr.lab.trials import draw_inputs
+from deap_vsr.problems.equation import Equation, Variable
+from deap_vsr.tree import Constant, MaskedTree, node_from_name, operators
+from deap_vsr.tree.operators import Array
+
+#: How each kind of noise is drawn: n values of mean 0 and standard deviation 1.
+_DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), n),
+    "laplace": lambda rng, n: rng.laplace(0.0, np.sqrt(0.5), n),
+    "exponential": lambda rng, n: rng.exponential(1.0, n) - 1.0,
+    "logistic": lambda rng, n: rng.logistic(0.0, np.sqrt(3.0) / np.pi, n),
+}
+
+DEFAULT_FUNCTION_SET = ("add", "sub", "mul", "div", "const")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Additive noise of mean 0: its kind and standard deviation.
+
+    With ``relative`` the standard deviation is `scale` times the spread (standard deviation) of y
+    over the domain.
+    """
+
+    scale: float = 0.0
+    kind: str = "normal"
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in _DRAW:
+            raise OracleError(f"unknown noise {self.kind!r}; known are {', '.join(_DRAW)}")
+        if not (np.isfinite(self.scale) and self.scale >= 0):
+            raise OracleError(f"noise scale {self.scale!r} is not a finite number >= 0")
+
+
+class Oracle(Protocol):
+    """What search needs of an oracle."""
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The inputs with their domains and sampling."""
+
+    @property
+    def n_vars(self) -> int:
+        """Number of variables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+
+    @property
+    def function_set(self) -> tuple[str, ...]:
+        """Names of the operators that an answer may use."""
+
+    @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        """For each variable, how far it may be asked, also outside its domain."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a point asked twice gives a second measurement."""
+
+    @property
+    def queries(self) -> int:
+        """Number of points asked so far, for whatever purpose."""
+
+    def evaluate(self, X: Array) -> Array:
+        """Answer X of shape (n_points, n_vars) with y of shape (n_points,); NaN and inf are data."""
+
+
+class View:
+    """Another oracle with some attributes of its own; asking it asks the other one, which counts."""
+
+    def __init__(self, oracle: Oracle, **changed: Any) -> None:
+        self.oracle = oracle
+        self.__dict__.update(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.oracle, name)
+
+
+class Limited(View):
+    """An oracle that answers no more than so many points; OutOfQueriesError instead of the first one beyond."""
+
+    limit: int
+
+    def evaluate(self, X: Array) -> Array:
+        """Ask the oracle, if there are points left for all of `X`."""
+        if self.oracle.queries + len(X) > self.limit:
+            raise OutOfQueriesError(
+                f"{self.limit} points may be asked, {self.oracle.queries} were; {len(X)} are wanted"
+            )
+        return self.oracle.evaluate(X)
+
+
+class Scaled(View):
+    """An oracle whose y is divided by a power of two, for values whose squares a float cannot hold."""
+
+    scale: float
+
+    @classmethod
+    def if_needed(cls, oracle: Oracle, rng: np.random.Generator) -> Scaled | None:
+        """Return one if y is beyond 1e-60 to 1e+60, judged by a few points; None if not."""
+        with np.errstate(all="ignore"):
+            size = np.abs(oracle.evaluate(draw_inputs(oracle.variables, 3, rng)))
+        size = size[np.isfinite(size) & (size > 0)]
+        if not len(size) or 1e-60 < np.median(size) < 1e60 or "mul" not in oracle.function_set:
+            return None
+        return cls(oracle, scale=float(2.0 ** np.round(np.log2(np.median(size)))))
+
+    def evaluate(self, X: Array) -> Array:
+        """Ask the oracle, in units of `scale`."""
+        return self.oracle.evaluate(X) / self.scale
+
+    def back(self, tree: MaskedTree) -> MaskedTree:
+        """Return a formula for this oracle as one for the other."""
+        place = next(i for i, node in enumerate(tree) if node.name not in ("mul", "div"))
+        if isinstance(tree[place], Constant):  # a number in front is multiplied
+            return MaskedTree(
+                [*tree[:place], Constant(tree[place].value * self.scale, False, False), *tree[place + 1 :]]
+            )
+        return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
+
+
+class CallableOracle:
+    """An oracle for any Python function or simulator.
+
+    Parameters
+    ----------
+    function : callable
+        Takes X of shape (n_points, n_vars) and returns (n_points,); with ``vectorized=False`` it
+        takes one point, an array of shape (n_vars,), and returns a number.
+    variables : sequence of Variable or of (low, high)
+        The inputs; a bare pair is sampled uniformly.
+    function_set : names of the operators that an answer may use
+    noise : Noise or float, optional
+        Added to the function's values, once for each point asked. A float is the standard deviation
+        of normal noise.
+    spread : float, optional
+        Standard deviation of y over the domain; needed for relative noise.
+    limits : sequence of (low, high), optional
+        How far outside the domains the function may be asked; default: not at all.
+    repeatable : bool
+        Whether asking twice gives a second measurement (of a noisy experiment, say).
+    seed : int
+        Of the oracle's own random stream, from which the noise comes.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        variables: Sequence[Variable | tuple[float, float]],
+        function_set: Sequence[str] = DEFAULT_FUNCTION_SET,
+        *,
+        noise: Noise | float = 0.0,
+        spread: float | None = None,
+        limits: Sequence[tuple[float, float]] | None = None,
+        repeatable: bool = True,
+        vectorized: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.variables = tuple(_variable(v, i) for i, v in enumerate(variables))
+        if not self.variables:
+            raise OracleError("an oracle needs at least one variable")
+        self.function_set = operators.normalise_function_set(function_set)
+        self.noise = noise if isinstance(noise, Noise) else Noise(float(noise))
+        self.limits = tuple(v.bounds for v in self.variables) if limits is None else tuple(limits)
+        if len(self.limits) != self.n_vars:
+            raise OracleError(f"{len(self.limits)} limits for {self.n_vars} variables")
+        self.repeatable = repeatable
+        self.queries = 0
+        self._function = function
+        self._vectorized = vectorized
+        self._rng = np.random.default_rng(seed)
+        self._sigma = self.noise.scale
+        if self.noise.relative and self.noise.scale:
+            if spread is None or not (np.isfinite(spread) and spread >= 0):
+                raise OracleError("relative noise needs the spread of y: give spread=, its standard deviation")
+            self._sigma *= spread
+
+    @property
+    def n_vars(self) -> int:
+        """Number of variables."""
+        return len(self.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+        return tuple(v.name for v in self.variables)
+
+    def state(self) -> dict[str, Any]:
+        """Return the points asked so far and the state of the random stream, for a checkpoint."""
+        return {"queries": self.queries, "rng": self._rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what :meth:`state` returned."""
+        self.queries = state["queries"]
+        self._rng.bit_generator.state = state["rng"]
+
+    def evaluate(self, X: Array) -> Array:
+        """Return y of shape (n_points,) for X of shape (n_points, n_vars); counts every point."""
+        X = np.array(X, dtype=float)  # a copy: the function may do with it what it likes
+        if X.ndim != 2 or X.shape[1] != self.n_vars:
+            raise OracleError(f"X has shape {X.shape}, expected (n_points, {self.n_vars})")
+        low, high = np.array(self.limits).T
+        outside = ~((low <= X) & (high >= X))
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise OracleError(
+                f"{self.names[column]} = {X[row, column]:g} is outside the oracle's limits {self.limits[column]}"
+            )
+        self.queries += len(X)
+        y = self._ask(X)
+        if self._sigma:
+            y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
+        return y
+
+    def _ask(self, X: Array) -> Array:
+        first = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, X[0], strict=True)) if len(X) else ""
+        tried = f"{len(X)} point(s), the first at {first[:200]}"
+        try:
+            with np.errstate(all="ignore"):
+                answer = self._function(X) if self._vectorized else [self._function(point) for point in X]
+        except Exception as error:
+            raise OracleError(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
+        try:
+            y = _real_numbers(answer)
+        except (TypeError, ValueError, OverflowError):
+            raise OracleError(f"the oracle's answer is not an array of numbers; asked for {tried}") from None
+        if y.shape != (len(X),):
+            raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},); asked for {tried}")
+        return y
+
+
+class EquationOracle(CallableOracle):
+    """The oracle of an equation file: answers at any real inputs, with noise if asked for."""
+
+    def __init__(self, equation: Equation, noise: Noise | float = 0.0, seed: int = 0) -> None:
+        noise = noise if isinstance(noise, Noise) else Noise(float(noise))
+        super().__init__(
+            equation.evaluate,
+            equation.variables,
+            equation.function_set,
+            noise=noise,
+            spread=_spread(equation) if noise.relative else None,
+            limits=[(-np.inf, np.inf)] * equation.n_vars,
+            seed=seed,
+        )
+        self.equation = equation
+
+
+def _real_numbers(answer: Any) -> Array:
+    """Return a copy of `answer` as floats; text, dates, None and complex numbers are none."""
+    y = np.array(answer)
+    if y.dtype.kind == "O" and not all(isinstance(value, numbers.Real) for value in y.flat):
+        raise TypeError
+    if y.dtype.kind not in "biufO":
+        raise TypeError
+    return y.astype(float)
+
+
+def _spread(equation: Equation) -> float:
+    """Return the standard deviation of the hidden formula over its domain."""
+    y = equation.evaluate(draw_inputs(equation.variables, 10_000, np.random.default_rng(0)))
+    return float(np.std(y[np.isfinite(y)])) if np.isfinite(y).any() else 0.0
+
+
+def _variable(given: Variable | tuple[float, float], index: int) -> Variable:
+    if isinstance(given, Variable):
+        return given
+    low, high = given
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise OracleError(f"domain of variable {index + 1} is ({low}, {high}), expected finite numbers low < high")
+    name = f"x{index + 1}"
+    return Variable(name, float(low), float(high), "uniform", "as_range" if low < 0 else "positive", name)

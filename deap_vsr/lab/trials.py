@@ -1,0 +1,133 @@
+"""Control-variable experiments: sampling trials with some variables free and the rest held.
+
+The only place where inputs are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deap_vsr.errors import NoValuesError, OracleError
+from deap_vsr.problems.equation import Variable
+from deap_vsr.tree.operators import Array
+
+if TYPE_CHECKING:
+    from deap_vsr.lab.oracle import Oracle
+
+#: How often a setting, or the points missing in a trial, are drawn again before giving up.
+MAX_REDRAWS = 30
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One batch of data: controlled variables held at one setting, free ones sampled.
+
+    Attributes
+    ----------
+    X : array of shape (n_points, n_vars), all columns, controlled ones constant
+    y : array of shape (n_points,), finite
+    free : columns that vary, from 0
+    weights : array of shape (n_points,) or None
+    dropped : int
+        Points asked for whose y was not finite; others were drawn in their place.
+    """
+
+    X: Array
+    y: Array
+    free: tuple[int, ...] = ()
+    weights: Array | None = None
+    dropped: int = 0
+
+
+def draw_inputs(variables: Sequence[Variable], n_points: int, rng: np.random.Generator) -> Array:
+    """Draw points from the domains, each variable with its own sampling.
+
+    Returns
+    -------
+    array of shape (n_points, n_vars)
+    """
+    X = np.empty((n_points, len(variables)))
+    for column, variable in enumerate(variables):
+        if variable.sampling == "loguniform":
+            values = np.exp(rng.uniform(np.log(variable.low), np.log(variable.high), n_points))
+            values = np.clip(values, variable.low, variable.high)  # exp(log(x)) may step over the edge
+        elif variable.sampling == "integer":
+            values = rng.integers(int(np.ceil(variable.low)), int(np.ceil(variable.high)), n_points).astype(float)
+        else:
+            values = rng.uniform(variable.low, variable.high, n_points)
+        if variable.sign == "both":
+            values *= rng.choice([-1.0, 1.0], n_points)
+        X[:, column] = values
+    return X
+
+
+def sample_trials(
+    oracle: Oracle,
+    free: Iterable[int],
+    n_trials: int,
+    n_points: int,
+    rng: np.random.Generator,
+    settings: Array | None = None,
+) -> list[Trial]:
+    """Sample `n_trials` trials, each with controlled variables at a setting of its own.
+
+    Points whose y is not finite are dropped, counted and drawn again.
+
+    Parameters
+    ----------
+    free : columns (from 0) that vary within a trial; the others are controlled
+    settings : array of shape (n_trials, n_vars), optional
+        Values of the controlled variables; by default each trial draws its own.
+
+    Raises
+    ------
+    OracleError
+        If the oracle does not give enough finite values.
+    """
+    columns = tuple(sorted(set(free)))
+    n_vars = len(oracle.variables)
+    if any(not 0 <= column < n_vars for column in columns):
+        raise OracleError(f"free columns {columns} are not all within 0..{n_vars - 1}")
+    if settings is not None and np.shape(settings) != (n_trials, n_vars):
+        raise OracleError(f"settings have shape {np.shape(settings)}, expected ({n_trials}, {n_vars})")
+    return [
+        _sample_trial(
+            oracle, columns, n_points, rng, None if settings is None else np.asarray(settings[k], dtype=float)
+        )
+        for k in range(n_trials)
+    ]
+
+
+def _sample_trial(
+    oracle: Oracle, free: tuple[int, ...], n_points: int, rng: np.random.Generator, fixed: Array | None
+) -> Trial:
+    """Sample one trial; a setting at which nothing is finite is drawn anew unless it is given."""
+    variables, n_vars = oracle.variables, len(oracle.variables)
+    X: Array = np.empty((0, n_vars))
+    y: Array = np.empty(0)
+    dropped = 0
+    setting = fixed
+    for _ in range(MAX_REDRAWS):
+        if setting is None:
+            setting = draw_inputs(variables, 1, rng)[0]
+        points = np.tile(setting, (n_points - len(y), 1))
+        points[:, free] = draw_inputs([variables[column] for column in free], len(points), rng)
+        answer = oracle.evaluate(points)
+        good = np.isfinite(answer)
+        dropped += int(np.sum(~good))
+        X, y = np.vstack([X, points[good]]), np.append(y, answer[good])
+        if len(y) == n_points:
+            return Trial(X, y, free, None, dropped)
+        if len(y) < max(1, n_points // 2) and fixed is None:  # hardly anything is finite here: another setting
+            dropped += len(y)
+            setting, X, y = None, X[:0], y[:0]
+    held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"
+    last = ", ".join(f"{v.name}={value:g}" for v, value in zip(variables, points[0], strict=True))
+    raise NoValuesError(
+        f"the oracle gave {len(y)} finite values of {n_points} wanted after {len(y) + dropped} points in "
+        f"{MAX_REDRAWS} tries (controlled: {held[:200]}); the last point tried was {last[:200]}: y={answer[0]}"
+    )

@@ -1,0 +1,1 @@
+"""Equation files: read, checked, written, found, generated."""

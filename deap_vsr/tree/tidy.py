@@ -1,0 +1,231 @@
+"""Writing a finished formula as one would: x1 - x2 for x1 + -1*x2, (x1 - x2)**2 for x1**2 - 2*x1*x2 + x2**2.
+
+Only numbers that are literals are touched, and only operators of the function set are used. Values stay the same up to
+rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
+from deap_vsr.tree.simplify import is_literal, without_neutral
+
+#: Coefficients of a square that differ by no more are those of a square.
+SAME = 1e-12
+
+#: Powers that come out of a logarithm, and go into an exponential.
+POWERS = {"sqrt": 0.5, "n2": 2.0, "n3": 3.0}
+
+Nodes = list[Node]
+
+
+def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
+    """Return the tree with differences in place of sums with negative numbers in front, and one sign at most in a term.
+
+    Of a sum of a negative and a positive term the positive one comes first; else the order stays.
+    """
+    allowed = set(function_set)
+    stack: list[Nodes] = []
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        whole = [node, *chain.from_iterable(operands)]
+        if node.name == "mul":
+            whole = _without_second_sign(node, operands)
+        elif node.name == "div" and _is_negative(operands[1]) and _number(operands[0]) is not None:
+            whole = [node, *_negated(operands[0]), *_negated(operands[1])]
+        elif node.name == "add" and "sub" in allowed:
+            for first, second in (operands, operands[::-1]):
+                if _is_negative(second):
+                    whole = [node_from_name("sub"), *first, *_negated(second)]
+                    break
+        elif node.name == "sub" and "add" in allowed and _is_negative(operands[1]):
+            whole = [node_from_name("add"), *operands[0], *_negated(operands[1])]
+        stack.append(whole)
+    return without_neutral(MaskedTree(stack[0]))
+
+
+def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
+    """Return the tree without functions that undo each other, on positive numbers: log(sqrt(exp(x1))) is 0.5*x1.
+
+    x1/exp(C*x2), which is no number where exp is infinite, is x1*exp(C*x2) with the sign of C changed. A factor that
+    comes out of a function is an open constant.
+    """
+    stack: list[Nodes] = []
+    product = "mul" in function_set
+    for node in reversed(tree):
+        operands = [stack.pop() for _ in range(node.arity)]
+        last = operands[-1] if operands else [node]
+        pair, rest = (node.name, last[0].name), last[1:]
+        whole = [node, *chain.from_iterable(operands)]
+        if pair in (("log", "exp"), ("exp", "log"), ("n2", "sqrt")):
+            whole = rest
+        elif node.name == "log" and last[0].name in POWERS and product:  # 0.5*log(u); u may be exp(v)
+            logarithm = rest[1:] if rest[0].name == "exp" else [node, *rest]
+            whole = [node_from_name("mul"), Constant(POWERS[last[0].name]), *logarithm]
+        elif node.name in POWERS and last[0].name == "exp" and product:
+            whole = [last[0], node_from_name("mul"), Constant(POWERS[node.name]), *rest]
+        elif pair in (("div", "exp"), ("inv", "exp")) and product and _has_factor(rest):
+            power = [last[0], rest[0], Constant(-float(rest[1].value)), *rest[2:]]
+            whole = [node_from_name("mul"), *operands[0], *power] if node.name == "div" else power
+        stack.append(whole)
+    return MaskedTree(stack[0])
+
+
+def _has_factor(nodes: Sequence[Node]) -> bool:
+    """Whether an open constant is in front."""
+    return nodes[0].name in ("mul", "div") and is_open(nodes[1])
+
+
+def _number(nodes: Sequence[Node]) -> int | None:
+    """Return the position of the literal in front of a product or quotient; None if there is none."""
+    place = next(i for i, node in enumerate(nodes) if node.name not in ("mul", "div") or not node.arity)
+    node = nodes[place]
+    return place if isinstance(node, Constant) and not node.fitted else None
+
+
+def _is_negative(nodes: Sequence[Node]) -> bool:
+    place = _number(nodes)
+    return place is not None and float(nodes[place].value) < 0.0
+
+
+def _negated(nodes: Sequence[Node]) -> Nodes:
+    place = _number(nodes)
+    assert place is not None
+    return _with_number(nodes, place, -float(nodes[place].value))
+
+
+def _with_number(nodes: Sequence[Node], place: int, value: float) -> Nodes:
+    return [*nodes[:place], Constant(value, False, False, nodes[place].ret), *nodes[place + 1 :]]
+
+
+def _without_second_sign(node: Node, operands: Sequence[Nodes]) -> Nodes:
+    """Return a product in which -1 has gone into the number beside it."""
+    for first, second in (operands, operands[::-1]):
+        if is_literal(first, -1.0) and _number(second) is not None:
+            return _negated(second)
+    return [node, *chain.from_iterable(operands)]
+
+
+# --- squares ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of a sum: a number times factors."""
+
+    number: float
+    factors: tuple[tuple[Node, ...], ...]
+
+    @property
+    def square_of(self) -> tuple[Node, ...] | None:
+        """What it is a number times the square of."""
+        same = len(self.factors) == 2 and _text(self.factors[0]) == _text(self.factors[1])
+        return self.factors[0] if same else None
+
+    def nodes(self, function_set: Sequence[str]) -> Nodes:
+        """Return the product."""
+        parts: list[Nodes] = []
+        for factor in self.factors:  # they are in order: the same ones are neighbours
+            if parts and "n2" in function_set and _text(parts[-1]) == _text(factor):
+                parts[-1] = [node_from_name("n2"), *factor]
+            else:
+                parts.append(list(factor))
+        if self.number != 1.0 or not parts:
+            parts.insert(0, [Constant(self.number, False, False)])
+        return [*(node_from_name("mul") for _ in parts[1:]), *chain.from_iterable(parts)]
+
+
+def with_squares(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
+    """Return the tree with p*a**2 + r*a*b + q*b**2 written as one square where r**2 = 4*p*q."""
+    if not {"add", "mul"} <= set(function_set):
+        return tree
+    stack: list[Nodes] = []
+    for position in range(len(tree) - 1, -1, -1):
+        node = tree[position]
+        operands = [stack.pop() for _ in range(node.arity)]
+        whole = [node, *chain.from_iterable(operands)]
+        if node.name in ("add", "sub"):
+            terms = _terms(whole, 1.0)
+            joined = _joined_squares(terms, function_set)
+            if len(joined) < len(terms):
+                parts = [term.nodes(function_set) for term in joined]
+                whole = [*(node_from_name("add") for _ in parts[1:]), *chain.from_iterable(parts)]
+        stack.append(whole)
+    return MaskedTree(stack[0])
+
+
+def _operands(nodes: Sequence[Node]) -> list[Nodes]:
+    tree = MaskedTree(nodes)
+    result = []
+    start = 1
+    for _ in range(nodes[0].arity):
+        part = tree.searchSubtree(start)
+        result.append(list(nodes[part]))
+        start = part.stop
+    return result
+
+
+def _terms(nodes: Nodes, sign: float) -> list[_Term]:
+    """Return the terms of a sum, its signs in their numbers."""
+    if nodes[0].name not in ("add", "sub"):
+        number, factors = _factors(nodes)
+        return [_Term(sign * number, tuple(sorted(factors, key=_text)))]
+    first, second = _operands(nodes)
+    return _terms(first, sign) + _terms(second, -sign if nodes[0].name == "sub" else sign)
+
+
+def _text(nodes: Sequence[Node]) -> str:
+    return MaskedTree(nodes).to_infix()
+
+
+def _factors(nodes: Nodes) -> tuple[float, list[tuple[Node, ...]]]:
+    """Return the number and the other factors of a product; a square is twice its factor."""
+    node = nodes[0]
+    if isinstance(node, Constant) and not node.fitted:
+        return float(node.value), []
+    if node.name not in ("mul", "n2"):
+        return 1.0, [tuple(nodes)]
+    parts = [_factors(operand) for operand in _operands(nodes)]
+    parts = parts if node.name == "mul" else parts * 2
+    number = 1.0
+    for value, _ in parts:
+        number *= value
+    return number, [factor for _, factors in parts for factor in factors]
+
+
+def _joined_squares(terms: list[_Term], function_set: Sequence[str]) -> list[_Term]:
+    squares = [i for i, term in enumerate(terms) if term.square_of is not None]
+    for i, j in combinations(squares, 2):
+        for k, cross in enumerate(terms):
+            joined = _joined_square(terms[i], cross, terms[j], function_set) if k not in (i, j) else None
+            if joined is not None:
+                rest = [joined if place == i else term for place, term in enumerate(terms) if place not in (j, k)]
+                return _joined_squares(rest, function_set)
+    return terms
+
+
+def _joined_square(a: _Term, cross: _Term, b: _Term, function_set: Sequence[str]) -> _Term | None:
+    """Return the square that the three terms make up; None if they do not, or its numbers are not as short."""
+    first, second = a.square_of, b.square_of
+    if first is None or second is None:
+        return None
+    if sorted(map(_text, cross.factors)) != sorted(map(_text, (first, second))):
+        return None
+    if abs(cross.number**2 - 4.0 * a.number * b.number) > SAME * cross.number**2:
+        return None
+    ratio = cross.number / (2.0 * a.number)  # a (first + ratio*second)**2
+    if a.number * b.number <= 0.0 or ratio != round(ratio):
+        return None
+    scaled = _Term(abs(ratio), (second,)).nodes(function_set)
+    if ratio > 0:
+        inside = [node_from_name("add"), *first, *scaled]
+    elif "sub" in function_set:
+        inside = [node_from_name("sub"), *first, *scaled]
+    else:
+        inside = [node_from_name("add"), *first, *_Term(ratio, (second,)).nodes(function_set)]
+    if "n2" in function_set:
+        return _Term(a.number, ((node_from_name("n2"), *inside),))
+    return _Term(a.number, (tuple(inside), tuple(inside)))

@@ -1,0 +1,352 @@
+"""Slotwise expansion in noise: the criterion, pruning, the last fit, and whole searches on made-up laws."""
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, MaskedTree
+from deap_vsr.engine import Dataset, fit
+from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.gp.regressor import GpRegressor
+from deap_vsr.lab.trials import Trial
+from deap_vsr.search.contract import Budget
+from deap_vsr.search.criterion import criterion, left_in_noise, n_inner_constants, price_in_noise, pruned, unlike
+from deap_vsr.search.freezing import FreezeRule, fits, freeze
+from deap_vsr.search.noisy_finish import better_in_noise, finished_in_noise
+from deap_vsr.search.noisy_slots import NoisySlotSettings, _NoisySlots, search_noisy_slots
+from deap_vsr.search.tables import Tables, _choices
+
+USUAL = ("add", "sub", "mul", "div", "exp", "log", "sqrt", "sin", "cos", "n2", "const")
+NOISE = 0.05
+
+
+def law(text, n_vars=2, noise=NOISE, function_set=USUAL, domain=(0.5, 3.0), seed=0):
+    tree = MaskedTree.from_infix(text)
+    return CallableOracle(tree.evaluate, [domain] * n_vars, function_set, noise=noise, seed=seed)
+
+
+def run(asked, regressor=None, seed=0, noise=NOISE, settings=None, order=None, **limits):
+    budget = Budget(asked, **limits)
+    rng = np.random.default_rng(seed)
+    forms = regressor or FormsRegressor(keep=6, noisy=True)
+    return search_noisy_slots(asked, forms, budget, rng, noise, settings, order=order), budget
+
+
+def error(tree, text, n_vars=2, domain=(0.5, 3.0)):
+    """The mean square of what a formula is off, in units of the noise."""
+    X = np.random.default_rng(99).uniform(*domain, (3000, n_vars))
+    return np.mean((tree.evaluate(X) - MaskedTree.from_infix(text).evaluate(X)) ** 2) / NOISE**2
+
+
+def noisy_data(text, n_points=400, n_trials=1, n_vars=2, seed=0):
+    rng = np.random.default_rng(seed)
+    trials = []
+    for _ in range(n_trials):
+        X = rng.uniform(0.5, 3.0, (n_points, n_vars))
+        trials.append(Trial(X, MaskedTree.from_infix(text).evaluate(X) + NOISE * rng.standard_normal(n_points)))
+    return Dataset.of(trials)
+
+
+def no_limit():
+    return Budget(law("x1"))
+
+
+# --- the criterion ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("C + C*x1 - C*(C/x2)", 0),
+        ("C*exp(C*x1)", 1),
+        ("C/(C + x1)", 1),
+        ("(C*sqrt(x1))**2", 1),
+        ("C*sqrt(x1*x1*x1)", 0),
+        ("sin(C + exp(C*x1)) + C", 2),
+        ("x1/(2*x2)", 0),
+    ],
+)
+def test_inner_constants_are_those_within_functions_and_below_fraction_lines(text, count):
+    assert n_inner_constants(MaskedTree.from_infix(text)) == count
+
+
+def test_of_two_forms_of_the_same_law_the_one_that_is_linear_in_its_constant_is_better():
+    data = noisy_data("2*x1*sqrt(x1)")
+    prices = [
+        price_in_noise(fit(MaskedTree.from_infix(text), data, starts=np.array([[1.5]])), data, NOISE)
+        for text in ("C*sqrt(x1*x1*x1)", "sqrt(C*x1*x1*x1)")
+    ]
+    assert prices[0] < prices[1]
+
+
+def test_a_constant_is_worth_its_price_only_if_it_explains_something():
+    tree, longer = MaskedTree.from_infix("C*x1"), MaskedTree.from_infix("C*x1 + C")
+    assert criterion(100.0, tree, 1, 500) < criterion(99.0, longer, 2, 500)
+    assert criterion(100.0, tree, 1, 500) > criterion(60.0, longer, 2, 500)
+
+
+def test_what_is_left_is_counted_in_units_of_the_noise():
+    data = noisy_data("2*x1", n_trials=3)
+    left = left_in_noise(fit(MaskedTree.from_infix("C*x1"), data), data, NOISE)
+    assert left.shape == (3,)
+    np.testing.assert_allclose(left / 399, 1.0, atol=0.3)
+
+
+def test_fits_that_leave_the_same_are_the_same():
+    data = noisy_data("2*x1", n_trials=2)
+    forms = ["C*x1", "exp(log(C*x1))", "C*x1 + C", "1/(C/x1)"]
+    outcomes = [fit(MaskedTree.from_infix(text), data, starts=np.ones((1, text.count("C")))) for text in forms]
+    assert [outcome.tree.to_infix(skeleton=True) for outcome in unlike(outcomes, 9)] == ["C*x1", "C*x1 + C"]
+    assert len(unlike(outcomes, 1)) == 1
+
+
+# --- tables -------------------------------------------------------------------------------
+
+
+def table(function, sigma, n_settings=3, n_values=12, seed=0):
+    rng = np.random.default_rng(seed)
+    grid = np.linspace(0.5, 3.0, n_values)
+    slots = np.array([[[function(x)] for x in grid] for _ in range(n_settings)])
+    slots += sigma * rng.standard_normal(slots.shape)
+    return Tables(1, grid, slots, np.full(slots.shape, sigma), np.ones((n_settings, 2)), noisy=True)
+
+
+def test_in_noise_a_slot_moves_if_its_standard_errors_do_not_explain_it():
+    still = [table(lambda x: 2.0, 0.1, seed=seed).moving()[0] for seed in range(200)]
+    assert np.mean(still) < 0.02
+    assert all(table(lambda x: 2.0 + 0.3 * x, 0.1, seed=seed).moving()[0] for seed in range(50))
+
+
+def test_the_weights_of_a_noisy_table_are_inverse_variances():
+    (first, *_) = table(lambda x: x, 0.1).trials(0)
+    np.testing.assert_allclose(first.weights, 100.0)
+
+
+def test_combinations_in_noise_take_other_forms_in_several_slots_at_once():
+    assert list(_choices([3, 2], False)) == [(0, 0), (1, 0), (0, 1), (2, 0)]
+    assert list(_choices([3, 2], True)) == [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (2, 1)]
+    assert list(_choices([], True)) == list(_choices([], False)) == [()]
+
+
+def test_settings_are_chosen_at_which_the_variable_is_seen():
+    # x1 matters only where x2 is large.
+    asked = law("x1*exp(8*(x2 - 3))", domain=(0.0, 3.0))
+    searching = _NoisySlots(
+        asked, FormsRegressor(), Budget(asked), np.random.default_rng(0), NOISE, NoisySlotSettings(), lambda news: None
+    )
+    settings = searching._settings(0, 3)
+    assert settings.shape == (3, 2)
+    assert settings[:, 1].min() > 2.0
+
+
+def test_a_variable_that_is_not_seen_has_no_settings():
+    asked = law("x1")
+    searching = _NoisySlots(
+        asked, FormsRegressor(), Budget(asked), np.random.default_rng(0), NOISE, NoisySlotSettings(), lambda news: None
+    )
+    assert searching._settings(1, 3) is None
+
+
+# --- pruning ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("truth", "text", "expected"),
+    [
+        ("2*x1", "C*x1 + C*x2", "C*x1"),
+        ("2*x1", "C*x1 + C*sin(C*x2)", "C*x1"),
+        ("2*x1", "C*x1*exp(C*x2)", "C*x1"),
+        ("x1", "C*x1 + C", "x1"),
+        ("2*x1", "C*x1*x2/x2", "C*x1"),
+        ("2*x1", "C*log(exp(x1))", "C*x1"),
+        ("2*x1 + 3*x2", "C*x1 + C*x2", "C*x1 + C*x2"),
+        ("2*x1 + 0.3*sin(x2)", "C*x1 + C*sin(x2)", "C*x1 + C*sin(x2)"),
+    ],
+)
+@pytest.mark.parametrize("n_trials", [1, 3])
+def test_what_is_not_worth_its_nodes_goes_and_what_is_stays(truth, text, expected, n_trials):
+    data = noisy_data(truth, n_trials=n_trials)
+    outcome = fit(MaskedTree.from_infix(text), data)
+    shorter = pruned(outcome, data, NOISE, USUAL, no_limit())
+    assert shorter.tree.to_infix(skeleton=True) == expected
+    assert price_in_noise(shorter, data, NOISE) <= price_in_noise(outcome, data, NOISE)
+
+
+def test_pruning_ends_with_the_budget():
+    data = noisy_data("2*x1")
+    outcome = fit(MaskedTree.from_infix("C*x1 + C*x2"), data)
+    spent = Budget(law("x1"), evaluations=0)
+    assert pruned(outcome, data, NOISE, USUAL, spent).tree is outcome.tree
+
+
+# --- freezing -----------------------------------------------------------------------------
+
+
+def test_in_noise_a_real_constant_is_frozen_at_the_mean_of_least_variance():
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.uniform(-3.0, 3.0, (200, 1)), rng.uniform(-0.01, 0.01, (200, 1))
+    trials = [Trial(X, 2.0 * X[:, 0] + NOISE * rng.standard_normal(200)) for X in (wide, narrow)]
+    data = Dataset.of(trials)
+    outcome = fit(MaskedTree.from_infix("C*x1"), data)
+    rule = FreezeRule()
+    assert fits(outcome, data, rule, NOISE)
+    frozen = freeze(outcome, data, rule, NOISE)
+    assert frozen.slots == []
+    assert abs(frozen[1].value - 2.0) < 0.01 < abs(outcome.constants.mean() - 2.0)
+
+
+def test_a_square_below_a_logarithm_stays_where_there_are_negative_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (400, 1))
+    data = Dataset.of([Trial(X, np.log(X[:, 0] ** 2) + NOISE * rng.standard_normal(400))])
+    outcome = fit(MaskedTree.from_infix("C*log(x1**2)"), data)
+    shorter = pruned(outcome, data, NOISE, USUAL, no_limit())
+    assert shorter.tree.to_infix(skeleton=True) == "log(x1**2)"
+
+
+# --- the last fit -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_fit_restores_short_numbers_and_tells_the_errors_in_order(seed):
+    data = noisy_data("2.5*exp(-0.7*x1) + 0.123456*x2", 4000, seed=seed)
+    start = MaskedTree.from_infix("2.4*exp(-0.72*x1) + 0.12*x2")
+    found = finished_in_noise(start, data, USUAL, NOISE, no_limit())
+    numbers = [node.value for node in found.tree if not node.arity and not isinstance(node.value, str)]
+    assert numbers[:2] == pytest.approx([2.5, -0.7], abs=4 * max(found.standard_errors))
+    assert len(found.standard_errors) == 3
+    scaled = (np.array(numbers) - [2.5, -0.7, 0.123456]) / found.standard_errors
+    assert np.abs(scaled).max() < 5.0
+    # As for any fit: the standard error from the noise that is known and the derivatives.
+    x1, x2 = data.columns
+    J = np.array([np.exp(-0.7 * x1), 2.5 * x1 * np.exp(-0.7 * x1), x2])
+    expected = NOISE * np.sqrt(np.diag(np.linalg.inv(J @ J.T)))
+    np.testing.assert_allclose(found.standard_errors, expected, rtol=0.05)
+
+
+def test_a_constant_that_is_one_in_the_end_has_no_error():
+    data = noisy_data("x1 + 0.5*x2", 4000)
+    found = finished_in_noise(MaskedTree.from_infix("1.01*x1 + 0.49*x2"), data, USUAL, NOISE, no_limit())
+    assert found.tree.to_infix() == "x1 + 0.5*x2"
+    assert len(found.standard_errors) == 1
+
+
+def test_the_better_of_two_formulas_is_the_one_that_explains_more_or_the_shorter_one():
+    asked = law("2*x1")
+    trees = [MaskedTree.from_infix(text) for text in ("2*x1 + 0.0001*sin(x2)", "2*x1", "2.5*x1")]
+    assert better_in_noise(trees, asked, NOISE, Budget(asked), np.random.default_rng(0)) == 1
+    assert better_in_noise(trees[::-1], asked, NOISE, Budget(asked), np.random.default_rng(0)) == 1
+
+
+# --- whole searches -----------------------------------------------------------------------
+
+LAWS = [
+    ("2.5*x1*exp(-0.7*x2)", 2),
+    ("3*x1/(2 + x2)", 2),
+    ("2*log(x1 + 0.5*x2)", 2),
+    ("2*x1*x2/(1.5 + x2) + 0.5*x3", 3),
+    ("1.5*x1 + 2*sin(x2) - 0.8*x1*x3", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "n_vars"), LAWS)
+def test_laws_that_are_no_sums_are_found_in_noise(text, n_vars):
+    outcome, budget = run(law(text, n_vars))
+    assert outcome.stopped_by == "found"
+    assert error(outcome.tree, text, n_vars) < 0.02
+    constants = [n for n in outcome.tree if not n.arity and not isinstance(n.value, str) and abs(n.value) != 1]
+    assert len(outcome.standard_errors) == len(constants)
+    assert outcome.noise == NOISE
+    assert budget.spent["queries"] < 15_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gp_solves_slots_in_noise(seed):
+    text = "2.5*x1*exp(-0.7*x2)"
+    outcome, _ = run(law(text, seed=seed), GpRegressor(), seed=seed, evaluations=300_000)
+    assert outcome.stopped_by == "found"
+    assert error(outcome.tree, text) < 0.4
+
+
+def test_a_variable_that_does_not_matter_is_left_out():
+    outcome, _ = run(law("2.5*x1*exp(-0.7*x3)", 4))
+    assert outcome.stopped_by == "found"
+    assert {n.value for n in outcome.tree if not n.arity and isinstance(n.value, str)} == {"x1", "x3"}
+
+
+def test_rounds_tell_what_was_tried_and_their_queries_add_up():
+    asked = law("2.5*x1*exp(-0.7*x2)")
+    outcome, budget = run(asked)
+    before, last = outcome.rounds[-2:]  # those that led to the answer come last
+    assert (before.freed, before.controlled, before.accepted) == ((0,), (1,), True)
+    assert (last.freed, last.controlled, last.accepted) == ((0, 1), (), True)
+    assert before.tables
+    assert 0 < sum(record.queries for record in outcome.rounds) <= budget.spent["queries"] == asked.queries
+
+
+def test_the_order_that_is_asked_for_is_kept():
+    outcome, _ = run(law("2.5*x1*exp(-0.7*x2)"), order=(1, 0))
+    assert next(record for record in outcome.rounds if record.accepted).freed == (1,)
+
+
+@pytest.mark.parametrize("queries", [0, 30, 300, 1_000, 2_500])
+def test_limits_on_queries_are_kept(queries):
+    asked = law("3*x1/(2 + x2)")
+    outcome, _ = run(asked, queries=queries)
+    assert asked.queries <= queries
+    assert outcome.stopped_by in ("queries", "found")
+
+
+def test_evaluations_are_shared_with_what_comes_after():
+    outcome, budget = run(law("3*x1/(2 + x2)"), evaluations=2_000)
+    assert outcome.stopped_by in ("exhausted", "evaluations")
+    assert outcome.standard_errors is None
+    assert budget.evaluations < 20_000
+
+
+def test_the_same_seed_gives_the_same_answer():
+    texts = {run(law("3*x1/(2 + x2)", seed=5), seed=5)[0].tree.to_infix() for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_what_was_found_when_interrupted_is_returned():
+    asked = law("1.5*x1 + 2*sin(x2) - 0.8*x1*x3", 3)
+
+    def stop(news):
+        if news.round == 2:
+            raise KeyboardInterrupt
+
+    outcome = search_noisy_slots(
+        asked, FormsRegressor(keep=6, noisy=True), Budget(asked), np.random.default_rng(0), NOISE, progress=stop
+    )
+    assert outcome.stopped_by == "interrupted"
+    assert outcome.tree is not None
+    assert outcome.rounds
+
+
+def test_what_no_form_explains_is_not_called_found():
+    asked = law("sin(40*x1*x2)", function_set=("add", "mul", "const"))
+    outcome, _ = run(asked, evaluations=200_000)
+    assert outcome.stopped_by != "found"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_round_has_the_form_of_the_answer(seed):
+    outcome, _ = run(law("exp(0.7*x1)*x2/(2.3 + x2)", seed=seed), seed=seed)
+    assert outcome.stopped_by == "found"
+    functions = [
+        sorted(n.name for n in tree if n.arity and n.name not in ("add", "sub", "mul"))
+        for tree in (outcome.rounds[-1].tree, outcome.tree)
+    ]
+    assert functions[0] == functions[1]
+
+
+def test_where_nothing_was_measured_nothing_is_fitted():
+    asked = law("5 + 0*x1", 1)
+    outcome, _ = run(asked, queries=30)
+    assert outcome.stopped_by == "queries"
+
+
+def test_a_law_that_has_values_on_a_part_of_its_domain_only_is_found():
+    asked = law("2*sqrt(x1 - x2)", domain=(0.0, 2.0))
+    outcome, _ = run(asked, evaluations=3_000_000)
+    assert outcome.tree is not None

@@ -1,0 +1,355 @@
+import json
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, MaskedTree, Trial, VsrError, sample_trials
+from deap_vsr.engine import Dataset, fit
+from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.search.contract import Budget, Candidate
+from deap_vsr.search.freezing import FreezeRule
+from deap_vsr.search.hall import Hall
+from deap_vsr.search.identify import identified
+from deap_vsr.search.slots import simplest_first
+from deap_vsr.search.vertical import Settings, search
+
+DOMAINS = [(0.5, 3.0)] * 3
+OPERATORS = ("add", "sub", "mul", "div", "sin", "const")
+
+
+def gas(X):
+    return X[:, 0] * X[:, 1] / X[:, 2]
+
+
+class Scripted:
+    """A regressor that knows what to answer in each round, and writes down what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers = answers
+        self.tasks = []
+
+    def regress(self, task):
+        self.tasks.append(task)
+        texts = self.answers[(len(self.tasks) - 1) % len(self.answers)]
+        data = Dataset.of(task.draw(task.rng))
+        found = [fit(MaskedTree.from_infix(text), data) for text in texts]
+        task.budget.count(sum(outcome.evaluations for outcome in found))
+        return [Candidate.of(outcome) for outcome in found]
+
+
+def oracle(function=gas, **options):
+    return CallableOracle(function, DOMAINS, OPERATORS, **options)
+
+
+def run(regressor, asked, schedule=((0,), (1,), (2,)), settings=None, **limits):
+    return search(asked, regressor, schedule, Budget(asked, **limits), np.random.default_rng(0), settings)
+
+
+def test_rounds_free_one_group_after_the_other_and_grow_the_frozen_form():
+    regressor, asked = Scripted(["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"]), oracle()
+    outcome = run(regressor, asked, queries=10_000)
+    assert outcome.stopped_by == "found"
+    assert [(r.freed, r.controlled, r.slots, r.accepted) for r in outcome.rounds] == [
+        ((0,), (1, 2), 1, True),
+        ((0, 1), (2,), 1, True),
+        ((0, 1, 2), (), 0, True),
+    ]
+    assert [task.columns for task in regressor.tasks] == [(0,), (1,), (2,)]
+    assert [len(task.candidates) for task in regressor.tasks] == [0, 1, 1]
+    assert regressor.tasks[1].candidates[0].mask == [0, 1, 0]
+    for task, free in zip(regressor.tasks, ([0], [0, 1], [0, 1, 2]), strict=True):
+        (trial,) = task.draw(np.random.default_rng(1))
+        assert [c for c in range(3) if np.ptp(trial.X[:, c]) > 0] == free
+    np.testing.assert_allclose(outcome.tree.evaluate(np.array([[2.0, 3.0, 4.0]])), [1.5])
+
+
+def test_horizontal_search_is_the_schedule_with_everything_in_one_round():
+    regressor = Scripted(["C*x1*x2/x3"])
+    outcome = run(regressor, oracle(), schedule=((0, 1, 2),), queries=5_000)
+    assert outcome.stopped_by == "found"
+    assert [task.columns for task in regressor.tasks] == [(0, 1, 2)]
+
+
+def test_a_formula_that_stops_depending_on_variables_is_found_early():
+    outcome = run(Scripted(["C*x1"]), oracle(lambda X: 2 * X[:, 0]), queries=5_000)
+    assert outcome.stopped_by == "found"
+    assert len(outcome.rounds) == 1
+
+
+def test_every_point_asked_for_is_counted_and_limits_hold():
+    for name, limit in (("queries", 3_000), ("evaluations", 200), ("seconds", 0.3)):
+        asked = oracle()
+        outcome = run(Scripted(["C*x1 + C"]), asked, **{name: limit})
+        assert outcome.stopped_by == name
+        assert asked.queries > 0
+        assert not any(round_.accepted and not round_.controlled for round_ in outcome.rounds)
+        assert outcome.tree is not None  # the best so far
+
+
+def test_a_search_without_restart_ends_exhausted():
+    outcome = run(Scripted(["C*x1 + C"]), oracle(), settings=Settings(restart=False), queries=100_000)
+    assert outcome.stopped_by == "exhausted"
+    assert len(outcome.rounds) == 3
+
+
+def test_an_interrupt_returns_the_best_so_far():
+    class Interrupted(Scripted):
+        def regress(self, task):
+            if len(self.tasks) == 2:
+                raise KeyboardInterrupt
+            return super().regress(task)
+
+    outcome = run(Interrupted(["C*x1"], ["C*x1*x2"]), oracle(), queries=10_000)
+    assert outcome.stopped_by == "interrupted"
+    assert outcome.tree is not None
+
+
+def test_a_regressor_without_an_answer_ends_the_pass_not_the_run():
+    class Silent:
+        def regress(self, task):
+            task.budget.count(10)
+            return []
+
+    outcome = run(Silent(), oracle(), evaluations=100)
+    assert outcome.stopped_by == "evaluations"
+    assert outcome.tree is None
+
+
+def test_a_regressor_that_does_nothing_does_not_keep_a_run_going_for_ever():
+    class Idle:
+        def regress(self, task):
+            return []
+
+    assert run(Idle(), oracle(), evaluations=100).stopped_by == "exhausted"
+
+
+# --- rounds that go on --------------------------------------------------------------------
+
+
+class Hasty(Scripted):
+    """First answers with a formula that fits the trial of the search and no other, then as it is told."""
+
+    def __init__(self, *answers, hasty=1):
+        super().__init__(*answers)
+        self.hasty = hasty
+
+    def regress(self, task):
+        if len(self.tasks) >= self.hasty:
+            return super().regress(task)
+        self.tasks.append(task)
+        data = Dataset.of(task.draw(task.rng))
+        slope = float(data.y[0] / data.columns[0, 0])
+        outcome = fit(MaskedTree.from_infix(f"{slope!r}*x1"), data)
+        assert outcome.errors.max() < 1e-20 or task.columns != (0,)  # more than x1 is free
+        task.budget.count(outcome.evaluations)
+        return [Candidate.of(outcome)]
+
+
+def test_a_round_whose_candidate_fits_only_the_search_trials_is_asked_again():
+    regressor = Hasty(["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"], hasty=3)
+    regressor.answers = (*["never asked"] * 3, *regressor.answers)
+    outcome = run(regressor, oracle(), queries=20_000)
+    assert outcome.stopped_by == "found"
+    assert [task.columns for task in regressor.tasks] == [(0,)] * 4 + [(1,), (2,)]
+    assert [len(round_.freed) for round_ in outcome.rounds] == [1, 2, 3]
+    assert all(round_.accepted for round_ in outcome.rounds)
+    again = regressor.tasks[1].candidates
+    assert len(again) == 1
+    assert again[0].mask == [1, 1, 1], "what does not fit is not frozen"
+    # Each time it was asked a search trial and the trials of an experiment were drawn.
+    assert outcome.rounds[0].queries == 4 * (40 + 5 * 40)
+
+
+def test_a_round_that_never_fits_ends_with_its_share_of_the_budget():
+    asked = oracle()
+    regressor = Hasty(hasty=10**9)
+    outcome = run(regressor, asked, evaluations=300)
+    assert outcome.stopped_by == "evaluations"
+    first = [task for task in regressor.tasks if task.columns == (0,)]
+    assert len(first) > 5
+    assert 100 <= first[0].budget.evaluations < 130, "the first of three rounds has a third"
+    assert not any(round_.accepted for round_ in outcome.rounds)
+    assert [len(round_.freed) for round_ in outcome.rounds][:3] == [1, 2, 3]
+
+
+def test_a_round_that_never_fits_ends_with_the_queries_too():
+    asked = oracle()
+    outcome = run(Hasty(hasty=10**9), asked, queries=3_000)
+    assert outcome.stopped_by == "queries"
+    assert 3_000 <= asked.queries < 3_600
+
+
+def test_without_restart_a_round_is_asked_once():
+    regressor = Hasty(hasty=10**9)
+    outcome = run(regressor, oracle(), settings=Settings(restart=False), queries=100_000)
+    assert outcome.stopped_by == "exhausted"
+    assert len(regressor.tasks) == len(outcome.rounds) == 3
+
+
+def test_the_trials_of_an_experiment_have_a_setting_each_and_all_candidates_are_fitted_to_them():
+    settings = []
+
+    def spied(X):
+        if len(X) == 40:
+            settings.append(tuple(X[0, 1:]))
+        return gas(X)
+
+    run(
+        Scripted(["C*x1", "C*x1 + C", "C + C*sin(x1)"]), oracle(spied), settings=Settings(restart=False), queries=50_000
+    )
+    # One trial for the search and five for the experiment of the first round, whatever the number of candidates.
+    assert len(set(settings[:6])) == 6
+    assert len(settings) == 18
+
+
+@pytest.mark.parametrize("schedule", [((0,), (1,)), ((0, 1, 2), (2,)), ((0,), (1,), (3,)), ()])
+def test_a_schedule_frees_each_variable_once(schedule):
+    with pytest.raises(VsrError, match="schedule"):
+        run(Scripted(["C"]), oracle(), schedule=schedule, queries=100)
+
+
+def test_a_surrogate_is_not_called_found():
+    # Exact on the hall's batch up to 1e-9 only: not a formula.
+    outcome = run(Scripted(["x1*x2/x3 + C*sin(x1)"]), oracle(lambda X: gas(X) + 1e-5 * X[:, 0] ** 3), queries=4_000)
+    assert outcome.stopped_by == "queries"
+
+
+def test_parts_of_a_budget_count_for_the_whole():
+    asked = oracle()
+    whole = Budget(asked, evaluations=100, queries=1000)
+    part = whole.part(0.5)
+    assert part.limits["evaluations"] == 50
+    part.count(60)
+    assert part.used_up() == "evaluations"
+    assert whole.used_up() is None
+    assert whole.evaluations == 60
+    assert whole.part(0.5).limits["evaluations"] == 20
+    asked.evaluate(np.ones((1000, 3)))
+    assert whole.used_up() == "queries"
+    assert whole.part(1.0).used_up() is not None
+    assert Budget(asked).used_up() is None
+
+
+def test_the_hall_holds_distinct_formulas_best_first_and_no_more_than_its_size():
+    asked = oracle()
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    hall, budget = Hall(3, Dataset.of([Trial(X, gas(X))] * 2)), Budget(asked)
+    for text in ("C*x1", "x1*C", "C*x1 + C", "C*x2", "C*x1*x2", "C*x1*x2/x3", "log(-x1)"):
+        hall.offer(MaskedTree.from_infix(text), budget)
+    assert len(hall.best) == 3
+    errors = [error for error, _ in hall.best]
+    assert errors == sorted(errors)
+    assert errors[0] < 1e-20
+    assert budget.evaluations > 0
+
+
+def test_a_formula_enters_the_hall_once_however_it_is_written_and_whatever_its_constants():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    hall, budget = Hall(10, Dataset.of([Trial(X, gas(X))] * 2)), Budget(oracle())
+    frozen = MaskedTree.from_infix("C*x1").with_constants([0.9]).with_mask([0, 0, 0])
+    for tree in (*map(MaskedTree.from_infix, ("C*x1", "x1*C", "C*x1", "C + C*x1", "x1*C + C")), frozen):
+        hall.offer(tree, budget)
+    assert len(hall.best) == 2
+    assert {tree.n_constants for _, tree in hall.best} == {1, 2}
+
+
+def test_of_two_fits_of_one_formula_the_better_stays_in_the_hall():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    hall, budget = Hall(10, Dataset.of([Trial(X, np.sin(9 * X[:, 0]))] * 2)), Budget(oracle())
+    errors = [
+        hall.offer(MaskedTree.from_infix("sin(C*x1)").with_constants([start]), budget) for start in (0.1, 9.01, 0.1)
+    ]
+    assert errors[1] < 1e-20 < errors[0]
+    assert [error for error, _ in hall.best] == [errors[1]]
+
+
+def test_a_hall_comes_back_from_json_and_still_knows_how_well_each_formula_did():
+    X = np.random.default_rng(0).uniform(0.5, 3, (50, 3))
+    y = np.sin(9 * X[:, 0])
+    hall, budget = Hall(2, Dataset.of([Trial(X, y), Trial(X[:20], y[:20])])), Budget(oracle())
+    for text, start in (("sin(C*x1)", 9.01), ("C*x1 + C*x2 + C", 1.0), ("C*x2", 1.0)):
+        tree = MaskedTree.from_infix(text)
+        hall.offer(tree.with_constants([start] * tree.n_constants), budget)
+    back = Hall.restored(2, json.loads(json.dumps(hall.state(), default=lambda value: value.tolist())), None)
+    assert back.best == hall.best
+    assert back.all.token == hall.all.token
+    assert len(back.best) == 2
+    worse = MaskedTree.from_infix("sin(C*x1)").with_constants([0.1])
+    assert back.offer(worse, budget) > 0.1
+    assert back.best == hall.best
+
+
+def test_the_hall_ranks_by_the_worse_of_two_batches():
+    low = np.linspace(0.5, 1.5, 40)
+    X = [np.column_stack([x, x, x]) for x in (low, np.append(low + 0.01, 2.0 + 1e-9))]
+    hall = Hall(5, Dataset.of([Trial(x, x[:, 0]) for x in X]))
+    budget = Budget(oracle())
+    pole, plain = MaskedTree.from_infix("x1 + 0.000001/(x1 - 2)"), MaskedTree.from_infix("x1 + 0.01*sin(x1)")
+    first = [float(fit(tree, hall.data).errors[0]) for tree in (pole, plain)]
+    assert first[0] < 1e-8 < first[1]
+    assert hall.offer(pole, budget) > 1
+    assert hall.offer(plain, budget) < 1e-2
+    assert [tree for _, tree in hall.best] == [plain, pole]
+
+
+def test_a_formula_without_finite_values_on_the_second_batch_does_not_enter_the_hall():
+    X = [np.full((10, 3), 1.0) + np.arange(10.0)[:, None] / 10, np.full((10, 3), -1.0)]
+    hall = Hall(5, Dataset.of([Trial(x, x[:, 0] + np.arange(10)) for x in X]))
+    assert hall.offer(MaskedTree.from_infix("C*log(x1) + C"), Budget(oracle())) == np.inf
+    assert hall.best == []
+
+
+def test_the_automatic_order_starts_with_what_is_linear_and_ends_with_what_does_not_matter():
+    asked = oracle(lambda X: np.sin(6 * X[:, 0]) + 0 * X[:, 1] + 2 * X[:, 2])
+    assert simplest_first(asked, FormsRegressor(), Budget(asked), np.random.default_rng(0)) == (2, 0, 1)
+    assert asked.queries < 100
+
+
+def test_constants_that_trade_off_are_rewritten_into_ones_that_the_data_determine():
+    rng = np.random.default_rng(0)
+    data = Dataset.of(sample_trials(oracle(lambda X: X[:, 1] + X[:, 2] * X[:, 0]), [0], 4, 30, rng))
+    clumsy = fit(MaskedTree.from_infix("(x1 + C)*(C*C) + C*sin(x1)"), data)
+    rule = FreezeRule()
+    better, spent = identified(clumsy, data, OPERATORS, rule)
+    assert better.determined.all()
+    assert better.tree.n_constants == 2
+    assert spent > 0
+    same, _ = identified(clumsy, data, ("sin", "const"), rule)
+    assert same is clumsy
+
+
+def line(slope=3.0):
+    """Data of a straight line through 0 in x1, at four settings."""
+    asked = oracle(lambda X: slope * X[:, 0])
+    return Dataset.of(sample_trials(asked, [0], 4, 30, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("text", ["C*sin(C*x1)", "C*sin(sin(C*x1))", "C*sin(C*x1 + C)"])
+def test_a_function_that_does_nothing_is_dropped(text):
+    data = line()
+    shape = MaskedTree.from_infix(text)
+    disguised = shape.with_constants([3e5, 1e-5, 0.0][: shape.n_constants])
+    outcome = fit(disguised, data, n_starts=0)
+    assert outcome.errors.max() < 1e-12, "it passes for a fit"
+    found, spent = identified(outcome, data, OPERATORS, FreezeRule())
+    assert found.tree.to_infix(skeleton=True) == "C*x1"
+    assert found.determined.all()
+    np.testing.assert_allclose(found.constants, 3.0)
+    assert spent > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "law"),
+    [
+        ("C*sin(C*x1)", lambda X: 3 * np.sin(2 * X[:, 0])),
+        ("C*sin(C*x1)", lambda X: X[:, 1] * np.sin(X[:, 2] * X[:, 0])),
+        ("C*sin(C*x1) + C*x1", lambda X: 0.05 * np.sin(2 * X[:, 0]) + 7 * X[:, 0]),
+    ],
+)
+def test_a_function_that_does_something_is_kept(text, law):
+    data = Dataset.of(sample_trials(oracle(law), [0], 4, 30, np.random.default_rng(0)))
+    outcome = fit(MaskedTree.from_infix(text), data, n_starts=30)
+    assert outcome.errors.max() < 1e-20
+    found, _ = identified(outcome, data, OPERATORS, FreezeRule())
+    assert [node.name for node in found.tree if node.arity == 1] == ["sin"]
+    assert found.errors.max() < 1e-20
