@@ -1,0 +1,58 @@
+"""Seeded runs come out as they were pinned: a guard for changes that are to change no result.
+
+What differs on purpose is pinned anew by ``python tests/goldens/pin.py [NAME...]``. Counts and forms must be the same,
+numbers to six digits or so. Searches follow the last digit of a fit: with BLAS kernels for another processor 14 of 89
+runs went another way. On another machine pin anew with the code as it was, before changing anything.
+"""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from runs import RUNS
+
+GOLDENS = json.loads(Path(__file__).with_name("goldens.json").read_text())
+
+#: A number within a formula, and no part of a name such as x1.
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def parts(outcome):
+    """Return what must be the same, every number within a formula written as #, and these numbers, in order."""
+    numbers = []
+
+    def form(value):
+        if isinstance(value, dict):
+            return {key: form(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [form(item) for item in value]
+        if isinstance(value, str):
+            numbers.extend(map(float, NUMBER.findall(value)))
+            return NUMBER.sub("#", value)
+        return value
+
+    return form(outcome), numbers
+
+
+def test_every_run_is_pinned():
+    assert list(GOLDENS) == list(RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_comes_out_as_pinned(name):
+    found, pinned = RUNS[name](), GOLDENS[name]
+    form, numbers = parts(found)
+    pinned_form, pinned_numbers = parts(pinned)
+    assert form == pinned_form
+    off = [
+        (number, expected)
+        for number, expected in zip(numbers, pinned_numbers, strict=True)
+        if not math.isclose(number, expected, rel_tol=1e-6, abs_tol=1e-12)
+    ]
+    assert not off, f"{found['expression']} instead of {pinned['expression']}"
+
+
+def test_numbers_are_told_from_names_and_signs():
+    assert parts(["1e-05*x12 - log(-2.5) + x1**2", 7]) == (["#*x12 - log(#) + x1**#", 7], [1e-5, -2.5, 2.0])
