@@ -59,6 +59,10 @@ class OutOfQueriesError(VsrError):
     """A point too many was about to be asked; searches end with what they have."""
 
 
+class LogError(VsrError, ValueError):
+    """A log of measurements that cannot be read or written."""
+
+
 class NoValuesError(OracleError):
     """An oracle that gives too few finite values where it was asked."""
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import deap_vsr
 from deap_vsr.errors import ExpressionError
-from deap_vsr.judge.metrics import Verdict
+from deap_vsr.judge.metrics import Verdict, judge
+from deap_vsr.lab.lab import Lab
+from deap_vsr.problems.equation import Equation
 from deap_vsr.search.checkpoint import tree_state
-from deap_vsr.search.records import Round
+from deap_vsr.search.records import Found, Round
 from deap_vsr.tree import MaskedTree
 
 
@@ -41,6 +44,46 @@ class Result:
     verdict: Verdict | None = None
     standard_errors: tuple[float, ...] | None = None
     version: str = ""
+    points_read: int = 0
+    """Points whose answer was read from a log instead of asked; not among the queries."""
+
+    @classmethod
+    def of(
+        cls,
+        found: Found,
+        lab: Lab,
+        equation: Equation | None,
+        *,
+        method: str,
+        expansion: str | None,
+        schedule: tuple[tuple[int, ...], ...],
+        seed: int,
+        settings: dict[str, Any],
+        memory: float,
+    ) -> Result:
+        """Return the result of a search, judged if the hidden formula is known."""
+        seconds = lab.budget.spent["seconds"]
+        return cls(
+            tree=found.tree,
+            method=method,
+            expansion=expansion,
+            schedule=schedule,
+            seed=seed,
+            noise=found.noise,
+            budget=dict(lab.budget.limits),
+            settings=settings,
+            seconds=seconds,
+            evaluations=lab.budget.evaluations,
+            oracle_queries=lab.budget.queries - lab.log.n_read,
+            peak_memory_mb=memory,
+            stopped_by=found.stopped_by,
+            rounds=found.rounds,
+            equation=equation.name if equation is not None else "",
+            verdict=judge(found.tree, equation) if found.tree is not None and equation is not None else None,
+            standard_errors=found.standard_errors,
+            version=deap_vsr.__version__,
+            points_read=lab.log.n_read,
+        )
 
     @property
     def expression(self) -> str:
@@ -91,6 +134,7 @@ class Result:
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "oracle_queries": self.oracle_queries,
+            "points_read": self.points_read,
             "peak_memory_mb": self.peak_memory_mb,
             "stopped_by": self.stopped_by,
             "rounds": [_round_json(record) for record in self.rounds],

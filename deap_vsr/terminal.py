@@ -80,7 +80,7 @@ def print_result(result: Result, console: Console) -> None:
         console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"sympy: {escape(result.sympy)}", highlight=False, soft_wrap=True)
         console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
-    if result.standard_errors:
+    if result.standard_errors and result.noise > 0:
         errors = ", ".join(f"{error:.2g}" for error in result.standard_errors)
         console.print(f"standard errors of the constants, in order: {errors}", highlight=False, soft_wrap=True)
     if result.verdict is not None:

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.oracle import CallableOracle
 from deap_vsr.lab.trials import Trial
-from deap_vsr.search.contract import Budget, Candidate, Regressor, Task
+from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.tree import MaskedTree, Node, is_mutable
 from deap_vsr.tree.operators import Array
 
@@ -40,7 +41,7 @@ def make_task(
         X = rng.uniform(0.5, 3.0, (30, 2))
         return [Trial(X, oracle.evaluate(X), (0, 1))]
 
-    budget = Budget(oracle, evaluations=evaluations)
+    budget = Budget(evaluations=evaluations)
     return Task(list(candidates), draw, OPERATORS, columns, 2, budget, 1e-12, np.random.default_rng(seed))
 
 

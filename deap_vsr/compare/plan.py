@@ -125,7 +125,7 @@ def check_method(variant: str) -> None:
     method, expansion, grammar = parts_of(variant)
     if method not in METHODS and method not in ADAPTERS:
         raise VsrError(f"unknown method {method!r}; known are {', '.join((*METHODS, *ADAPTERS))}")
-    expansions = METHODS.get(method, ())
+    expansions = METHODS[method].expansions if method in METHODS else ()
     if expansion is not None and expansion not in expansions:
         raise VsrError(f"method {method} has no expansion {expansion!r}; it has {' or '.join(expansions) or 'none'}")
     if grammar is not None and "mcts" not in method:

@@ -18,7 +18,7 @@ COUNTS = (0, 26, 22, 18, 16)
 def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep: int = 3) -> tuple[list[Form], int]:
     """Return forms P/(1 + Q) with sums P and Q; noisy data are left to other stages, as z is on both sides."""
     table = target.table
-    if table.noisy or "add" not in table.allowed or not table.allowed & {"div", "inv"}:
+    if table.evidence.noise > 0 or "add" not in table.allowed or not table.allowed & {"div", "inv"}:
         return [], 0
     plain = Dictionary.of_atoms(target, 14)
     n_below = min(below, len(plain.nodes) - 1)

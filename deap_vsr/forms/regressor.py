@@ -15,10 +15,11 @@ from deap_vsr.forms.roots import roots
 from deap_vsr.forms.skeletons import EFFORTS, QUICK, small_skeletons
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target, starts_of
+from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Candidate, Regressor, Task
-from deap_vsr.search.criterion import price_in_noise, unlike
 from deap_vsr.search.identify import without_idle_terms
+from deap_vsr.search.prune import unlike
 from deap_vsr.tree import MaskedTree, variable
 
 Found = tuple[list[Form], int]
@@ -78,11 +79,11 @@ class FormsRegressor:
     """One-variable forms as a regressor of the shared contract.
 
     A task is solved that asks for a formula of one variable: with nothing to start from, or with candidates of one
-    slot. ``keep`` forms are returned at most. With ``noisy`` the weights of the trials are inverse variances.
+    slot. ``keep`` forms are returned at most, in noise ``keep_in_noise``.
     """
 
     keep: int = 3
-    noisy: bool = False
+    keep_in_noise: int = 6
 
     def regress(self, task: Task) -> list[Candidate]:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
@@ -94,10 +95,10 @@ class FormsRegressor:
         return self._solve(task, trials, task.columns[0])
 
     def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
-        table = Table.of(trials, column, task.function_set, self.noisy)
+        table = Table.of(trials, column, task.function_set, task.evidence)
         data = table.dataset()
-        if self.noisy:
-            return [_candidate(outcome, column) for outcome in self._best(table, data, task)]
+        if isinstance(task.evidence, Noisy):
+            return [_candidate(outcome, column) for outcome in self._best(table, data, task, task.evidence)]
         found = self._first(table, data, task, cheap_stages(table))
         if not found and task.effort != "cheap" and task.budget.used_up() is None:
             found = self._first(table, data, task, expensive_stages(table))
@@ -123,7 +124,7 @@ class FormsRegressor:
                 break
         return []
 
-    def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
+    def _best(self, table: Table, data: Dataset, task: Task, evidence: Noisy) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
         stages = [cheap_stages(table)]
         if task.effort != "cheap":
@@ -136,7 +137,7 @@ class FormsRegressor:
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STAGES_IN_NOISE):
                     break
-        return unlike(sorted(good, key=lambda outcome: price_in_noise(outcome, data, 1.0)), self.keep)
+        return unlike(sorted(good, key=lambda outcome: evidence.price(outcome, data, tied=False)), self.keep_in_noise)
 
     def _fitted(self, form: Form, table: Table, data: Dataset, task: Task) -> Fit | None:
         """Return the fit of a form, without terms that do nothing; None if it does not hold in every trial."""
@@ -184,7 +185,7 @@ class FormsRegressor:
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
     nodes = [node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in outcome.tree]
-    return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants, outcome.evaluations)
+    return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants)
 
 
 def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial | None:

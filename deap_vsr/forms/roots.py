@@ -32,7 +32,7 @@ def roots(target: Target, counts: Sequence[int] = RELATION, keep: int = 3) -> tu
     sides; a set without a root has none of these.
     """
     table = target.table
-    if table.noisy or not {"add", "sqrt"} <= table.allowed or not table.allowed & {"sub", "mul"}:
+    if table.evidence.noise > 0 or not {"add", "sqrt"} <= table.allowed or not table.allowed & {"sub", "mul"}:
         return [], 0
     forms: list[Form] = []
     total = 0

@@ -6,39 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import chdtri
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.engine.program import evaluate
 from deap_vsr.forms.atoms import Atom, Nodes, atoms_of
+from deap_vsr.lab.evidence import Evidence, Exact, squares
 from deap_vsr.lab.trials import Trial
-from deap_vsr.search.freezing import squares
 from deap_vsr.tree import Constant, Node
 from deap_vsr.tree.operators import Array
-
-#: How far an exact form may be off, relative to the spread of y, and to y itself (rounding).
-TOLERANCE, ROUNDING = 1e-11, 2e-14
-#: Level of the test that a form fits noisy data.
-SIGNIFICANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """What is known of a function of one variable: x, y and tolerance, each (n_settings, n_points).
 
-    With ``noisy`` the tolerance is a standard error, and "fits" a chi-squared test; else it is the largest error of
-    an exact form.
+    What fits is what the evidence says: in noise the tolerance is a standard error, else the largest error of an exact
+    form.
     """
 
     x: Array
     y: Array
     tolerance: Array
     function_set: tuple[str, ...]
-    noisy: bool = False
+    evidence: Evidence = field(default_factory=Exact)
     _values: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], column: int, function_set: tuple[str, ...], noisy: bool = False) -> Table:
+    def of(
+        cls, trials: Sequence[Trial], column: int, function_set: tuple[str, ...], evidence: Evidence | None = None
+    ) -> Table:
         """Make one of trials in which `column` varies; weights are 1 / tolerance**2."""
         size = min(len(trial.y) for trial in trials)
         x = np.array([trial.X[:size, column] for trial in trials])
@@ -48,8 +44,8 @@ class Table:
             if trial.weights is not None:
                 rows.append(1.0 / np.sqrt(trial.weights[:size]))
             else:
-                rows.append(np.full(size, TOLERANCE * np.ptp(row) + ROUNDING * np.max(np.abs(row)) + 1e-150))
-        return cls(x, y, np.array(rows), function_set, noisy)
+                rows.append(Exact().table_tolerance(row, np.zeros(size)))
+        return cls(x, y, np.array(rows), function_set, evidence or Exact())
 
     @property
     def n_points(self) -> int:
@@ -79,10 +75,7 @@ class Table:
 
     def limits(self, max_size: int) -> Array:
         """Return for each number of fitted constants the largest sum of squares, in tolerances, of what fits."""
-        sizes = np.arange(1, max_size + 1)
-        if not self.noisy:
-            return np.full(max_size, float(self.n_points))
-        return np.asarray(chdtri(np.maximum(self.n_points - sizes, 1), SIGNIFICANCE), dtype=float)
+        return self.evidence.table_limits(self.n_points, max_size)
 
     def dataset(self) -> Dataset:
         """Return the table as trials in x1 alone, weighted by its tolerance."""
@@ -95,7 +88,7 @@ class Table:
             return False
         limit = self.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
         with np.errstate(over="ignore"):
-            return bool((outcome.errors * squares(data) <= (1.0 if self.noisy else room) * limit).all())
+            return bool((outcome.errors * squares(data) <= (1.0 if self.evidence.noise > 0 else room) * limit).all())
 
 
 @dataclass(frozen=True, eq=False)

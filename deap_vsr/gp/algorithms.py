@@ -19,11 +19,13 @@ from deap import base, gp, tools
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import VsrError
 from deap_vsr.gp import variation
+from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import Oracle
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.checkpoint import Checkpoint, tree_from, tree_state
-from deap_vsr.search.contract import Budget, Candidate, Task
-from deap_vsr.search.vertical import Settings, search
+from deap_vsr.search.contract import Candidate, Task
+from deap_vsr.search.joint import Joint, JointOptions
+from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import form
 
@@ -249,7 +251,7 @@ def eaVertical(
     ngen: int,
     oracle: Oracle,
     schedule: Sequence[Sequence[int]] | None = None,
-    settings: Settings | None = None,
+    settings: JointOptions | None = None,
     stats: tools.Statistics | None = None,
     halloffame: tools.HallOfFame | None = None,
     verbose: bool = False,
@@ -295,14 +297,15 @@ def eaVertical(
     groups = tuple(map(tuple, schedule or [(column,) for column in range(len(oracle.variables))]))
     # The whole run follows the standard random module, as DEAP's users expect of one seed.
     rng = np.random.default_rng(random.getrandbits(64))
-    chosen = settings or Settings(restart=False)
+    chosen = settings or JointOptions(restart=False)
     kept = None
     if checkpoint is not None:
         identity = {"schedule": groups, "settings": asdict(chosen), "cxpb": cxpb, "mutpb": mutpb, "ngen": ngen}
         identity |= {"variables": [variable.name for variable in oracle.variables], "primitives": sorted(pset.mapping)}
         kept = Checkpoint(Path(checkpoint), identity, resume, extra=regressor.state)
         regressor.checkpoint = kept
-    outcome = search(oracle, regressor, groups, Budget(oracle), rng, chosen, pset=pset, checkpoint=kept)
+    lab = Lab(oracle, rng=rng, pset=pset)
+    outcome = vertical(lab, Joint(regressor, chosen), groups, checkpoint=kept)
     answer = []
     for error, tree in outcome.hall:
         individual = type(population[0])(tree)

@@ -107,7 +107,7 @@ class GpRegressor:
             resume=resume,
         )
         return [
-            Candidate(MaskedTree(individual), outcome.errors, outcome.constants, outcome.evaluations)
+            Candidate(MaskedTree(individual), outcome.errors, outcome.constants)
             for individual in population
             if np.isfinite((outcome := outcomes[id(individual)]).error)
         ]

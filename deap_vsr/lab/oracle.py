@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deap_vsr.errors import OracleError, OutOfQueriesError
+from deap_vsr.errors import OracleError
 from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, Variable
-from deap_vsr.tree import Constant, MaskedTree, node_from_name, operators
+from deap_vsr.tree import operators
 from deap_vsr.tree.operators import Array
 
 #: How each kind of noise is drawn: n values of mean 0 and standard deviation 1.
@@ -47,92 +47,26 @@ class Noise:
 
 
 class Oracle(Protocol):
-    """What search needs of an oracle."""
+    """What can be asked; what an oracle may have beside is said at :class:`deap_vsr.lab.lab.Lab`."""
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The inputs with their domains and sampling."""
-
-    @property
-    def n_vars(self) -> int:
-        """Number of variables."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variables."""
-
-    @property
-    def function_set(self) -> tuple[str, ...]:
-        """Names of the operators that an answer may use."""
-
-    @property
-    def limits(self) -> tuple[tuple[float, float], ...]:
-        """For each variable, how far it may be asked, also outside its domain."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether a point asked twice gives a second measurement."""
-
-    @property
-    def queries(self) -> int:
-        """Number of points asked so far, for whatever purpose."""
 
     def evaluate(self, X: Array) -> Array:
         """Answer X of shape (n_points, n_vars) with y of shape (n_points,); NaN and inf are data."""
 
 
 class View:
-    """Another oracle with some attributes of its own; asking it asks the other one, which counts."""
+    """Another oracle with some attributes of its own; asking it asks the other one."""
 
     def __init__(self, oracle: Oracle, **changed: Any) -> None:
-        self.oracle = oracle
-        self.__dict__.update(changed)
+        self.__dict__.update(changed, oracle=oracle)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "oracle":  # a copy that is being made has none yet
+            raise AttributeError(name)
         return getattr(self.oracle, name)
-
-
-class Limited(View):
-    """An oracle that answers no more than so many points; OutOfQueriesError instead of the first one beyond."""
-
-    limit: int
-
-    def evaluate(self, X: Array) -> Array:
-        """Ask the oracle, if there are points left for all of `X`."""
-        if self.oracle.queries + len(X) > self.limit:
-            raise OutOfQueriesError(
-                f"{self.limit} points may be asked, {self.oracle.queries} were; {len(X)} are wanted"
-            )
-        return self.oracle.evaluate(X)
-
-
-class Scaled(View):
-    """An oracle whose y is divided by a power of two, for values whose squares a float cannot hold."""
-
-    scale: float
-
-    @classmethod
-    def if_needed(cls, oracle: Oracle, rng: np.random.Generator) -> Scaled | None:
-        """Return one if y is beyond 1e-60 to 1e+60, judged by a few points; None if not."""
-        with np.errstate(all="ignore"):
-            size = np.abs(oracle.evaluate(draw_inputs(oracle.variables, 3, rng)))
-        size = size[np.isfinite(size) & (size > 0)]
-        if not len(size) or 1e-60 < np.median(size) < 1e60 or "mul" not in oracle.function_set:
-            return None
-        return cls(oracle, scale=float(2.0 ** np.round(np.log2(np.median(size)))))
-
-    def evaluate(self, X: Array) -> Array:
-        """Ask the oracle, in units of `scale`."""
-        return self.oracle.evaluate(X) / self.scale
-
-    def back(self, tree: MaskedTree) -> MaskedTree:
-        """Return a formula for this oracle as one for the other."""
-        place = next(i for i, node in enumerate(tree) if node.name not in ("mul", "div"))
-        if isinstance(tree[place], Constant):  # a number in front is multiplied
-            return MaskedTree(
-                [*tree[:place], Constant(tree[place].value * self.scale, False, False), *tree[place + 1 :]]
-            )
-        return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
 
 
 class CallableOracle:
@@ -204,6 +138,11 @@ class CallableOracle:
     def state(self) -> dict[str, Any]:
         """Return the points asked so far and the state of the random stream, for a checkpoint."""
         return {"queries": self.queries, "rng": self._rng.bit_generator.state}
+
+    def skip(self, n_points: int) -> None:
+        """Go on as if so many points had been asked: the noise of the next ones is what it would have been."""
+        if self._sigma:
+            _DRAW[self.noise.kind](self._rng, n_points)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what :meth:`state` returned."""

@@ -5,40 +5,41 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chdtri
 
-from deap_vsr.lab.oracle import Oracle
-from deap_vsr.lab.trials import draw_inputs
+from deap_vsr.errors import OutOfQueriesError
+from deap_vsr.lab.lab import Lab
 from deap_vsr.tree.operators import Array
 
 #: With noise, so few variables are not tested.
 KEPT_IN_NOISE = 12
 
 
-def relevant_variables(
-    oracle: Oracle, rng: np.random.Generator, noise: float = 0.0, n_pairs: int = 3, max_queries: float = np.inf
-) -> list[int]:
+def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) -> list[int]:
     """Return the columns on which y depends; with too few queries, those that were not ruled out.
 
     Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group
     whose change never changes y is ruled out; the others are halved. With noise it takes more pairs and a chi-squared
     test, and what is ruled out may matter a little: few variables are all kept.
     """
-    if noise > 0 and len(oracle.variables) <= KEPT_IN_NOISE:
-        return list(range(len(oracle.variables)))
+    noise = lab.evidence.noise
+    if "relevant" in lab.facts:
+        return list(lab.facts["relevant"])
+    if noise > 0 and lab.n_vars <= KEPT_IN_NOISE:
+        return list(range(lab.n_vars))
     n_pairs = n_pairs if noise == 0 else 16 * n_pairs
-    last = oracle.queries + max_queries
-    here, y = _finite_points(oracle, rng, n_pairs)
-    there = draw_inputs(oracle.variables, len(here), rng)
+    last = lab.budget.queries + max_queries
+    here, y = _finite_points(lab, n_pairs)
+    there = lab.draw(len(here))
     result: list[int] = []
-    groups = [list(range(len(oracle.variables)))]
+    groups = [list(range(lab.n_vars))]
     while groups:
         group = groups.pop()
-        if oracle.queries + len(y) > last:
+        if lab.budget.queries + len(y) > last:
             result += group
             continue
         moved = here.copy()
         moved[:, group] = there[:, group]
         with np.errstate(all="ignore"):
-            change = np.abs(oracle.evaluate(moved) - y)
+            change = np.abs(lab.ask(moved) - y)
         if noise > 0:
             unchanged = np.sum(change**2) <= 2.0 * noise**2 * chdtri(len(y), 1e-3)
         else:
@@ -50,16 +51,40 @@ def relevant_variables(
         else:
             half = len(group) // 2
             groups += [group[half:], group[:half]]
+    lab.facts["relevant"] = sorted(result)
     return sorted(result)
 
 
-def _finite_points(oracle: Oracle, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_values: int = 3) -> Array | None:
+    """Return `count` settings, (count, n_vars), at which `column` can be seen in the noise; None if there are none.
+
+    Where y is large at few settings only, the table of most others would be noise. Of `n_probed` times as many those
+    where y moves most are taken; the very best are left out: they may be beside a pole.
+    """
+    n_tried = n_probed * count
+    if lab.budget.queries_left() < n_tried * n_values:
+        raise OutOfQueriesError(f"{n_tried * n_values} points are more than may be asked")
+    settings = lab.draw(n_tried)
+    X = np.repeat(settings, n_values, axis=0)
+    X[:, column] = lab.draw(len(X))[:, column]
+    y = lab.ask(X).reshape(n_tried, n_values)
+    with np.errstate(all="ignore"):
+        seen = np.where(np.isfinite(y).all(axis=1), y.var(axis=1, ddof=1) / lab.evidence.noise**2, 0.0)
+    best = np.argsort(-seen, kind="stable")
+    n_seen = int(np.sum(seen > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1)))
+    if not n_seen:
+        return None
+    left_out = min(max(n_tried // 12, 1), max(n_seen - count, 0))
+    return np.asarray(settings[best[left_out : left_out + count]])
+
+
+def _finite_points(lab: Lab, count: int) -> tuple[Array, Array]:
     """Draw points whose y is finite; as many as can be had with a few tries."""
-    X: Array = np.empty((0, len(oracle.variables)))
+    X: Array = np.empty((0, lab.n_vars))
     y: Array = np.empty(0)
     for _ in range(30):
-        more = draw_inputs(oracle.variables, count - len(y), rng)
-        answer = oracle.evaluate(more)
+        more = lab.draw(count - len(y))
+        answer = lab.ask(more)
         good = np.isfinite(answer)
         X, y = np.vstack([X, more[good]]), np.append(y, answer[good])
         if len(y) == count:

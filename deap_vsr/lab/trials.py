@@ -5,7 +5,7 @@ The only place where inputs are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,12 +73,26 @@ def sample_trials(
     rng: np.random.Generator,
     settings: Array | None = None,
 ) -> list[Trial]:
-    """Sample `n_trials` trials, each with controlled variables at a setting of its own.
+    """Sample trials of an oracle, as :func:`draw_trials` does."""
+    return draw_trials(oracle.variables, oracle.evaluate, free, n_trials, n_points, rng, settings)
+
+
+def draw_trials(
+    variables: Sequence[Variable],
+    ask: Callable[[Array], Array],
+    free: Iterable[int],
+    n_trials: int,
+    n_points: int,
+    rng: np.random.Generator,
+    settings: Array | None = None,
+) -> list[Trial]:
+    """Draw `n_trials` trials, each with controlled variables at a setting of its own.
 
     Points whose y is not finite are dropped, counted and drawn again.
 
     Parameters
     ----------
+    ask : X of shape (n_points, n_vars) -> y of shape (n_points,)
     free : columns (from 0) that vary within a trial; the others are controlled
     settings : array of shape (n_trials, n_vars), optional
         Values of the controlled variables; by default each trial draws its own.
@@ -89,24 +103,29 @@ def sample_trials(
         If the oracle does not give enough finite values.
     """
     columns = tuple(sorted(set(free)))
-    n_vars = len(oracle.variables)
+    n_vars = len(variables)
     if any(not 0 <= column < n_vars for column in columns):
         raise OracleError(f"free columns {columns} are not all within 0..{n_vars - 1}")
     if settings is not None and np.shape(settings) != (n_trials, n_vars):
         raise OracleError(f"settings have shape {np.shape(settings)}, expected ({n_trials}, {n_vars})")
     return [
-        _sample_trial(
-            oracle, columns, n_points, rng, None if settings is None else np.asarray(settings[k], dtype=float)
+        _draw_trial(
+            variables, ask, columns, n_points, rng, None if settings is None else np.asarray(settings[k], dtype=float)
         )
         for k in range(n_trials)
     ]
 
 
-def _sample_trial(
-    oracle: Oracle, free: tuple[int, ...], n_points: int, rng: np.random.Generator, fixed: Array | None
+def _draw_trial(
+    variables: Sequence[Variable],
+    ask: Callable[[Array], Array],
+    free: tuple[int, ...],
+    n_points: int,
+    rng: np.random.Generator,
+    fixed: Array | None,
 ) -> Trial:
-    """Sample one trial; a setting at which nothing is finite is drawn anew unless it is given."""
-    variables, n_vars = oracle.variables, len(oracle.variables)
+    """Draw one trial; a setting at which nothing is finite is drawn anew unless it is given."""
+    n_vars = len(variables)
     X: Array = np.empty((0, n_vars))
     y: Array = np.empty(0)
     dropped = 0
@@ -116,7 +135,7 @@ def _sample_trial(
             setting = draw_inputs(variables, 1, rng)[0]
         points = np.tile(setting, (n_points - len(y), 1))
         points[:, free] = draw_inputs([variables[column] for column in free], len(points), rng)
-        answer = oracle.evaluate(points)
+        answer = ask(points)
         good = np.isfinite(answer)
         dropped += int(np.sum(~good))
         X, y = np.vstack([X, points[good]]), np.append(y, answer[good])

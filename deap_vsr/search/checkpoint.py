@@ -17,7 +17,7 @@ from deap import gp
 from deap_vsr.errors import VsrError
 from deap_vsr.tree import Constant, MaskedTree, Node, is_ephemeral, is_mutable, node_from_name, variable, with_flag
 
-State = dict[str, Any]
+Json = dict[str, Any]
 
 
 @dataclass
@@ -36,14 +36,14 @@ class Checkpoint:
     """
 
     path: Path
-    identity: State
+    identity: Json
     resume: bool = False
     every: float = 5.0
-    extra: Callable[[], State] = dict
-    extra_state: State = field(default_factory=dict)
+    extra: Callable[[], Json] = dict
+    extra_state: Json = field(default_factory=dict)
     _next: float = field(default_factory=time.perf_counter)
 
-    def load(self) -> State | None:
+    def load(self) -> Json | None:
         """Return the state in the file, or None if the run starts; VsrError if it is of another run."""
         if not self.resume or not self.path.exists():
             return None
@@ -67,7 +67,7 @@ class Checkpoint:
         """Return the error to raise for a file that is no checkpoint."""
         return VsrError(f"{self.path}: this is no checkpoint; give another file, or leave out --resume")
 
-    def save(self, state: Callable[[], State]) -> None:
+    def save(self, state: Callable[[], Json]) -> None:
         """Write what `state` returns, if it is time."""
         begun = time.perf_counter()
         if begun < self._next:

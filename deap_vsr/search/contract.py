@@ -1,102 +1,19 @@
-"""The contract between the orchestrator and a regressor: a task with its budget, and the candidates that come back."""
+"""The contract between a search and a regressor: a task with its budget, and the candidates that come back."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Fit
-from deap_vsr.lab.oracle import Oracle
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.evidence import Evidence, Exact
 from deap_vsr.lab.trials import Trial
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array
-
-
-class Budget:
-    """Limits on seconds, evaluations and oracle queries, whichever comes first, and what is spent.
-
-    A part of a budget (:meth:`part`) has limits of its own; what it spends counts for the whole.
-    """
-
-    def __init__(
-        self,
-        oracle: Oracle,
-        seconds: float | None = None,
-        evaluations: int | None = None,
-        queries: int | None = None,
-        whole: Budget | None = None,
-        tick: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.oracle = oracle
-        self.whole = whole
-        self.tick = tick
-        self.started = time.perf_counter()
-        self.evaluations = 0
-        self._first_query = oracle.queries
-        self.limits = {"seconds": seconds, "evaluations": evaluations, "queries": queries}
-
-    @property
-    def spent(self) -> dict[str, float]:
-        """What has been spent of each."""
-        return {
-            "seconds": time.perf_counter() - self.started,
-            "evaluations": self.evaluations,
-            "queries": self.oracle.queries - self._first_query,
-        }
-
-    def count(self, evaluations: int) -> None:
-        """Count evaluations, here and in the whole; whoever wants to show progress is told."""
-        self.evaluations += evaluations
-        self.tick()
-        if self.whole is not None:
-            self.whole.count(evaluations)
-
-    def used_up(self) -> str | None:
-        """Return which limit is reached (seconds, evaluations, queries), or None."""
-        spent = self.spent
-        for name, limit in self.limits.items():
-            if limit is not None and spent[name] >= limit:
-                return name
-        return self.whole.used_up() if self.whole is not None else None
-
-    def seconds_left(self) -> float | None:
-        """Return how many seconds are left, here and in the whole, at least a little; None without a limit."""
-        limit = self.limits["seconds"]
-        left = None if limit is None else max(limit - self.spent["seconds"], 0.01)
-        above = self.whole.seconds_left() if self.whole is not None else None
-        return above if left is None else left if above is None else min(left, above)
-
-    def queries_left(self) -> float:
-        """Return how many points may still be asked, here and in the whole; inf without a limit."""
-        limit = self.limits["queries"]
-        left = np.inf if limit is None else limit - self.spent["queries"]
-        return left if self.whole is None else min(left, self.whole.queries_left())
-
-    def resume(self, spent: dict[str, float]) -> None:
-        """Go on as if `spent` had been spent; the oracle's count is as it was then."""
-        self.started = time.perf_counter() - spent["seconds"]
-        self.evaluations = int(spent["evaluations"])
-        self._first_query = self.oracle.queries - int(spent["queries"])
-
-    def part(self, share: float, names: Sequence[str] = ("seconds", "evaluations", "queries")) -> Budget:
-        """Return a budget of `share` of what is left of `names`; for the others the limits of the whole hold."""
-
-        def left(name: str) -> float | None:
-            limit = self.limits[name]
-            return None if limit is None or name not in names else share * (limit - self.spent[name])
-
-        evaluations, queries = left("evaluations"), left("queries")
-        return Budget(
-            self.oracle,
-            left("seconds"),
-            None if evaluations is None else int(evaluations),
-            None if queries is None else int(queries),
-            whole=self,
-        )
 
 
 @dataclass(frozen=True)
@@ -106,12 +23,11 @@ class Candidate:
     tree: MaskedTree
     errors: Array
     constants: Array
-    evaluations: int = 0
 
     @classmethod
     def of(cls, outcome: Fit) -> Candidate:
         """Make one of a fit."""
-        return cls(outcome.tree, outcome.errors, outcome.constants, outcome.evaluations)
+        return cls(outcome.tree, outcome.errors, outcome.constants)
 
 
 @dataclass(frozen=True)
@@ -131,6 +47,9 @@ class Task:
     rng : numpy Generator
     effort : "cheap", "most" or "all"
         Whether only cheap stages are wanted, or all but what is tried last.
+    evidence : Evidence
+        What the trials' answers tell. Weights of noisy ones are inverse variances, of exact ones inverse squares of how
+        far a formula may be off.
     tell : callable
         ``tell(error, tree, state)``, to be called now and then: the best error and tree so far, and a function that
         returns JSON values from which `regress` can go on. A regressor that never calls it is not seen to progress,
@@ -147,6 +66,7 @@ class Task:
     target: float
     rng: np.random.Generator
     effort: str = "all"
+    evidence: Evidence = field(default_factory=Exact)
     tell: Callable[[float, MaskedTree, Callable[[], dict[str, Any]]], None] = lambda error, tree, state: None
     resume: dict[str, Any] | None = None
 

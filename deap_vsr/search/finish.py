@@ -3,53 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
-from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import NoValuesError
-from deap_vsr.lab.oracle import Oracle
-from deap_vsr.lab.trials import draw_inputs, sample_trials
+from deap_vsr.engine.fitting import Dataset, Fit, residual_model
+from deap_vsr.engine.program import encoder
+from deap_vsr.engine.trials import spread
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.lab.criterion import criterion
+from deap_vsr.lab.evidence import Exact, FreezeRule, Noisy
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.trials import Trial, draw_inputs
 from deap_vsr.problems.equation import Variable
-from deap_vsr.search.contract import Budget
-from deap_vsr.search.freezing import FreezeRule, fits
-from deap_vsr.search.identify import hidden_by_rounding, without_idle_terms
+from deap_vsr.search.identify import hidden_by_rounding, identified, without_idle_terms
+from deap_vsr.search.prune import pruned
+from deap_vsr.search.short import ROOM, SIGNIFICANCE, restored, rounded, short_in_noise, short_number
 from deap_vsr.tree import Constant, MaskedTree
+from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
-from deap_vsr.tree.simplify import fold, literals, without_neutral
+from deap_vsr.tree.simplify import fold, literals, structural_hash, without_neutral
 from deap_vsr.tree.tidy import with_differences, with_squares
 
 #: When a formula is exact, on fresh data.
 EXACT = FreezeRule(error=1e-18)
-#: A short number is within so many standard errors.
-ROOM = 20.0
+#: How many standard deviations of the noise, known to a tenth, a point outside the domain may be off: nearly all are
+#: within 4.
+OUTSIDE = 4.5
 
 
-def finished(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator) -> MaskedTree | None:
-    """Return the formula with its constants refitted together and shortly written; None if it does not fit."""
-    skeleton = reopened(tree)
-    n_points = 2 * skeleton.n_constants + 8
-    try:
-        (trial,) = sample_trials(oracle, range(len(oracle.variables)), 1, n_points, rng)
-    except NoValuesError:
-        return None
-    data = Dataset.of([replace(trial, weights=relative_weights(trial.y))])
-    outcome = fit(skeleton, data, n_starts=0)
-    budget.count(outcome.evaluations)
-    standing = replace(outcome, constants=np.array([skeleton.constants]).reshape(1, -1))
-    found: MaskedTree | None = None
-    for which in (outcome, standing):  # terms that are rounding once all are fitted together, or as they stand
-        found = found or _without_rounding(which, data, budget)
-    if found is None and outcome.determined.all() and fits(outcome, data, EXACT):
-        found = shortened(outcome, data, budget)
-    if found is None:  # what the data do not determine stays as it is, but for the last digits
-        kept = fit(literals(tree), data)
-        budget.count(kept.evaluations)
-        unknown = np.full(standing.constants.shape, np.inf)
-        if fits(kept, data, EXACT):
-            found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, budget)
-    return None if found is None else _written(found, data, oracle.function_set, budget)
+@dataclass(frozen=True)
+class Finished:
+    """A formula as it is written in the end, the standard errors of its constants, and its price in noise."""
+
+    tree: MaskedTree
+    standard_errors: tuple[float, ...] | None
+    price: float = 0.0
 
 
 def reopened(tree: MaskedTree) -> MaskedTree:
@@ -62,7 +52,48 @@ def reopened(tree: MaskedTree) -> MaskedTree:
     )
 
 
-def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree | None:
+def finish(tree: MaskedTree, lab: Lab, data: Dataset | None = None) -> Finished | None:
+    """Return a formula with its constants refitted together, and shortly written; None if it does not fit.
+
+    Exact answers are asked for anew; noisy ones are all that were measured, or `data` (one trial).
+    """
+    if isinstance(lab.evidence, Noisy):
+        return finished_in_noise(tree, data or Dataset.of([lab.measured()]), lab, lab.evidence)
+    return finished(tree, lab)
+
+
+# --- exact answers ------------------------------------------------------------------------
+
+
+def finished(tree: MaskedTree, lab: Lab) -> Finished | None:
+    """Return a formula for exact answers, its constants refitted together and short; None if it does not fit."""
+    lab = lab.at(Exact(EXACT))
+    skeleton = reopened(tree)
+    n_points = 2 * skeleton.n_constants + 8
+    try:
+        (trial,) = lab.trials(range(lab.n_vars), 1, n_points)
+    except NoValuesError:
+        return None
+    data = Dataset.of([replace(trial, weights=lab.evidence.weights(trial.y))])
+    outcome = lab.fit(skeleton, data, n_starts=0)
+    standing = replace(outcome, constants=np.array([skeleton.constants]).reshape(1, -1))
+    found: MaskedTree | None = None
+    for which in (outcome, standing):  # terms that are rounding once all are fitted together, or as they stand
+        found = found or _without_rounding(which, data, lab)
+    if found is None and outcome.determined.all() and lab.evidence.fits(outcome, data):
+        found = shortened(outcome, data, lab)
+    if found is None:  # what the data do not determine stays as it is, but for the last digits
+        kept = lab.fit(literals(tree), data)
+        unknown = np.full(standing.constants.shape, np.inf)
+        if lab.evidence.fits(kept, data):
+            found = shortened(replace(standing, errors=kept.errors, standard_errors=unknown), data, lab)
+    if found is None:
+        return None
+    written = _written_exactly(found, data, lab)
+    return Finished(written, tuple(lab.fit(reopened(written), data, n_starts=0).standard_errors[0].tolist()))
+
+
+def _without_rounding(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree | None:
     """Return the formula without terms that are rounding, if it fits, with short numbers or as it is; else None.
 
     Beside y of 1e9 no fitted constant may be exact enough, and a short one is.
@@ -71,33 +102,20 @@ def _without_rounding(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree
     if shorter is None:
         return None
     literal = literals(shorter[0].with_constants(shorter[1][0]))
-    again = fit(shorter[0], data, starts=shorter[1], n_starts=0)
-    budget.count(again.evaluations + 2)
+    again = lab.fit(shorter[0], data, starts=shorter[1], n_starts=0)
     candidates = [literal]
     if again.determined.all() and np.isfinite(again.errors[0]):
-        candidates.insert(0, shortened(again, data, budget))
-    return next((tree for tree in candidates if fits(fit(tree, data), data, EXACT)), None)
+        candidates.insert(0, shortened(again, data, lab))
+    return next((tree for tree in candidates if lab.evidence.fits(lab.fit(tree, data), data)), None)
 
 
-def _written(tree: MaskedTree, data: Dataset, function_set: Sequence[str], budget: Budget) -> MaskedTree:
+def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
     """Return the formula with differences and squares as one would write them, if that fits as well."""
-    budget.count(1)
-    tidy = with_differences(with_squares(tree, function_set), function_set)
-    return tidy if fits(fit(tidy, data), data, EXACT) else tree
+    tidy = with_differences(with_squares(tree, lab.function_set), lab.function_set)
+    return tidy if lab.evidence.fits(lab.fit(tidy, data), data) else tree
 
 
-def relative_weights(y: Array) -> Array | None:
-    """Return weights that make errors count relative to y, where exact y of one sign spans some decades; else None.
-
-    Least squares would not see the small ones, and what only they tell would be lost to rounding.
-    """
-    size = np.abs(y)
-    if not len(y) or not ((y > 0).all() or (y < 0).all()) or size.max() < 1e3 * size.min():
-        return None
-    return np.asarray((size.max() / np.maximum(size, 1e-12 * size.max())) ** 2)
-
-
-def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
+def shortened(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree:
     """Return the fitted formula with each number at as few digits as its standard error and the data allow.
 
     All numbers are shortened at once; where that does not fit, one after the other, each that does staying short.
@@ -110,8 +128,7 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
     allowed = max(EXACT.error * 1e-6, 4.0 * float(outcome.errors[0]))
 
     def error(values: Array) -> float:
-        budget.count(1)
-        return float(fit(literals(tree.with_constants(values)), data).errors[0])
+        return float(lab.fit(literals(tree.with_constants(values)), data).errors[0])
 
     if error(short) <= allowed:
         return without_neutral(fold(literals(tree.with_constants(short))))
@@ -124,40 +141,124 @@ def shortened(outcome: Fit, data: Dataset, budget: Budget) -> MaskedTree:
     return without_neutral(fold(literals(tree.with_constants(values))))
 
 
-def short_number(value: float, error: float) -> float:
-    """Return the number of fewest digits within the uncertainty of `value`; itself if that takes more than 10."""
-    room = max(ROOM * error, 1e-11 * abs(value)) if np.isfinite(error) else 1e-11 * abs(value)
-    for digits in range(1, 11):
-        candidate = float(f"{value:.{digits - 1}e}")
-        if abs(candidate - value) <= room:
-            return candidate
-    return float(value)
+# --- noisy answers ------------------------------------------------------------------------
 
 
-def accepted(tree: MaskedTree, oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 24) -> bool:
+def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab, evidence: Noisy) -> Finished:
+    """Return the formula with its constants fitted together to all `data` (one trial) and shortly written."""
+    outcome = lab.fit(reopened(tree), data, n_starts=0)
+    if not outcome.determined.all():
+        outcome = identified(outcome, data, lab)
+    outcome = pruned(outcome, data, lab, evidence)
+    price = evidence.price(outcome, data, tied=False)
+    if not outcome.determined.all() or not np.isfinite(price):
+        return Finished(literals(outcome.trees[0]), None, price)
+    errors = evidence.standard_errors(outcome, data)[0]
+    written = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
+    known = [
+        error for node, error in zip(_numbers(written), _all_errors(outcome, errors), strict=True) if _counts(node)
+    ]
+    return Finished(_written(written, lab.function_set), tuple(float(e) for e in known), price)
+
+
+def better(trees: Sequence[MaskedTree], lab: Lab, evidence: Noisy, n_points: int = 1000) -> int:
+    """Return which finished formula is best on fresh data: by what it leaves, its constants and its length.
+
+    The first, if the others are the same terms in brackets, or there are too few points to tell.
+    """
+    sums = [expand(literals(tree), lab.function_set) for tree in trees]
+    if None not in sums and len({structural_hash(tree) for tree in sums if tree is not None}) == 1:
+        return 0
+    n_points = int(min(n_points, lab.budget.queries_left()))
+    if n_points < 200:
+        return 0
+    try:
+        data = Dataset.of(lab.trials(range(lab.n_vars), 1, n_points))
+    except (NoValuesError, OutOfQueriesError):
+        return 0
+    prices = []
+    for tree in trees:
+        left = float(evidence.left(lab.fit(literals(tree), data), data).sum())
+        prices.append(criterion(left, reopened(tree), sum(map(_counts, _numbers(tree))), n_points))
+    return int(np.argmin(prices))
+
+
+def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy) -> Array:
+    """Return the constants with short numbers restored, if the formula with them leaves no more than chance allows."""
+    values = outcome.constants[0]
+    unit = spread(data.y, data.weight)
+    residuals, J = residual_model(outcome.tree, encoder(None).encode([outcome.tree]), data, None)(values)
+    lab.budget.count(1)
+    A = J * unit
+    straight = values @ A - residuals * unit  # as if the formula were linear in its constants, which it is nearby
+    plain = np.array([rounded(float(v), float(e)) for v, e in zip(values, errors, strict=True)])
+    short = restored(A, straight, evidence.noise, values, errors)
+    least = float(np.sum((residuals * unit) ** 2))
+    with np.errstate(all="ignore"):
+        there = outcome.tree.with_constants(short).evaluate(data.columns.T)
+        grown = (float(np.sum((there - data.y) ** 2)) - least) / evidence.noise**2
+    n_short = sum(short_in_noise(v, e) == s for v, e, s in zip(values.tolist(), errors.tolist(), short, strict=True))
+    return short if grown <= chdtri(max(n_short, 1), SIGNIFICANCE) + 1.0 else plain
+
+
+def _written(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
+    """Return the formula as one would write it, where that leaves its constants in order, as their errors are."""
+    tidy = with_differences(without_neutral(fold(tree)), function_set)
+    sizes = [[abs(node.value) for node in _numbers(which) if _counts(node)] for which in (tree, tidy)]
+    return tidy if sizes[0] == sizes[1] else tree
+
+
+def _numbers(tree: MaskedTree) -> list[Constant]:
+    return [node for node in tree if isinstance(node, Constant)]
+
+
+def _counts(node: Constant) -> bool:
+    """Whether a number is a constant of the formula: 1 and -1 are none."""
+    return bool(abs(node.value) != 1.0)
+
+
+def _all_errors(outcome: Fit, errors: Array) -> list[float]:
+    """Return the standard errors of all constants of the tree in prefix order; of those not fitted 0."""
+    fitted = dict(zip(outcome.tree.open_constants, errors.tolist(), strict=True))
+    return [fitted.get(i, 0.0) for i, node in enumerate(outcome.tree) if isinstance(node, Constant)]
+
+
+# --- acceptance ---------------------------------------------------------------------------
+
+
+def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
     """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
     A surrogate may do as well as the law on the domain; it hardly does outside.
     """
-    everything = range(len(oracle.variables))
     try:
-        (inside,) = sample_trials(oracle, everything, 1, n_points, rng)
+        (inside,) = lab.trials(range(lab.n_vars), 1, n_points)
     except NoValuesError:
         return False
     data = Dataset.of([inside])
-    if not fits(fit(tree, data), data, EXACT):
+    if not lab.evidence.at(EXACT).fits(lab.fit(tree, data), data):
         return False
-    wider = [_wider(v, limits) for v, limits in zip(oracle.variables, oracle.limits, strict=True)]
-    budget.count(2)
-    X = draw_inputs(wider, n_points, rng)
-    y = oracle.evaluate(X)
+    wider = [_wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
+    lab.budget.count(1)
+    X = draw_inputs(wider, n_points, lab.rng)
+    y = lab.ask(X)
     good = np.isfinite(y)
     if good.sum() < 8:
         return True
-    prediction = tree.evaluate(X[good])
+    X, y = X[good], y[good]
     with np.errstate(all="ignore"):
-        agrees = np.abs(prediction - y[good]) <= 1e-7 * np.abs(y[good]) + 1e-9 * np.median(np.abs(y[good]))
-    return bool(agrees.mean() >= 0.9)
+        if isinstance(lab.evidence, Noisy):
+            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X) - y) / (OUTSIDE * lab.evidence.noise)
+        else:
+            off = np.abs(tree.evaluate(X) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
+    return bool(np.mean(off <= 1.0) >= 0.9)
+
+
+def _refitted(tree: MaskedTree, outside: Trial, lab: Lab) -> MaskedTree:
+    """Return the formula fitted to all that was measured, and to points outside."""
+    inside = lab.measured()
+    data = Dataset.of([Trial(np.vstack([inside.X, outside.X]), np.append(inside.y, outside.y))])
+    return lab.fit(reopened(tree), data, n_starts=0).trees[0]
 
 
 def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:

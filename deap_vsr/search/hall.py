@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from deap import gp
 
-from deap_vsr.engine.fitting import Dataset, fit
+from deap_vsr.engine.fitting import Dataset
 from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.lab.oracle import Oracle
-from deap_vsr.lab.trials import sample_trials
-from deap_vsr.search.checkpoint import State, tree_from, tree_state
-from deap_vsr.search.contract import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.checkpoint import Json, tree_from, tree_state
 from deap_vsr.tree import MaskedTree, Vocabulary
 from deap_vsr.tree.simplify import literals, structural_hash
 
@@ -25,35 +22,32 @@ class Hall:
     between the points of the first does not pass for a good fit.
     """
 
-    def __init__(self, size: int, data: Dataset, pset: gp.PrimitiveSetTyped | None = None) -> None:
-        self.size = size
+    def __init__(self, size: int, data: Dataset, lab: Lab) -> None:
+        self.size, self.lab = size, lab
         self.all, self.data, self.check = data, data.trial(0), data.trial(1)
-        self.pset = pset
-        self._vocabulary = Vocabulary(pset)
+        self._vocabulary = Vocabulary(lab.pset)
         self.best: list[tuple[float, MaskedTree]] = []
         self._hashes: dict[str, float] = {}
 
-    def state(self) -> State:
+    def state(self) -> Json:
         """Return it in JSON values."""
         data = {"X": self.all.columns.T, "y": self.all.y, "offsets": self.all.offsets}
         return {"data": data, "best": [(error, tree_state(tree)) for error, tree in self.best], "hashes": self._hashes}
 
     @classmethod
-    def restored(cls, size: int, state: State, pset: gp.PrimitiveSetTyped | None) -> Hall:
+    def restored(cls, size: int, state: Json, lab: Lab) -> Hall:
         """Return what :meth:`state` wrote."""
         X, y, offsets = (np.array(state["data"][key]) for key in ("X", "y", "offsets"))
-        hall = cls(size, Dataset(as_columns(X, 0), y, np.ones(len(y)), offsets), pset)
-        hall.best = [(error, tree_from(tree, pset)) for error, tree in state["best"]]
+        hall = cls(size, Dataset(as_columns(X, 0), y, np.ones(len(y)), offsets), lab)
+        hall.best = [(error, tree_from(tree, lab.pset)) for error, tree in state["best"]]
         hall._hashes = state["hashes"]
         return hall
 
-    def offer(self, tree: MaskedTree, budget: Budget) -> float:
+    def offer(self, tree: MaskedTree) -> float:
         """Fit `tree` on the uncontrolled batch and keep it if it is good enough; returns its error."""
-        outcome = fit(tree, self.data, pset=self.pset, n_starts=1)
-        budget.count(outcome.evaluations)
+        outcome = self.lab.fit(tree, self.data, n_starts=1)
         fitted = outcome.trees[0]
-        error = float(max(outcome.errors[0], fixed_error(fitted, self.check, self.pset)))
-        budget.count(1)
+        error = float(max(outcome.errors[0], self.lab.fit(literals(fitted), self.check).errors.max()))
         if not np.isfinite(error):
             return error
         key = structural_hash(fitted, self._vocabulary)
@@ -66,25 +60,18 @@ class Hall:
         return error
 
 
-def ranked(
-    trees: Sequence[MaskedTree], oracle: Oracle, budget: Budget, rng: np.random.Generator, n_points: int = 64
-) -> list[tuple[float, MaskedTree]]:
+def ranked(trees: Sequence[MaskedTree], lab: Lab, n_points: int = 64) -> list[tuple[float, MaskedTree]]:
     """Return formulas that are not finished with their errors on uncontrolled data, best first; few of many."""
     if not trees:
         return []
-    size = int(min(n_points, budget.queries_left() // 2))
+    size = int(min(n_points, lab.budget.queries_left() // 2))
     if size < 4:
         return [(np.inf, trees[-1])]
     try:
-        batch = sample_trials(oracle, range(len(oracle.variables)), 2, size, rng)
+        batch = lab.trials(range(lab.n_vars), 2, size)
     except (NoValuesError, OutOfQueriesError):
         return [(np.inf, trees[-1])]
-    hall = Hall(10, Dataset.of(batch))
+    hall = Hall(10, Dataset.of(batch), lab)
     for tree in trees[-20:]:
-        hall.offer(tree, budget)
+        hall.offer(tree)
     return hall.best
-
-
-def fixed_error(tree: MaskedTree, data: Dataset, pset: gp.PrimitiveSetTyped | None) -> float:
-    """Return the largest error of `tree` over the trials, its constants as they are."""
-    return float(np.max(fit(literals(tree), data, pset=pset).errors))

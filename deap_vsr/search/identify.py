@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from deap_vsr.engine.fitting import Dataset, Fit, fit, residual_model
+from deap_vsr.engine.fitting import Dataset, Fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
-from deap_vsr.search.freezing import ROUNDING, FreezeRule, fits
+from deap_vsr.lab.evidence import ROUNDING
+from deap_vsr.lab.lab import Lab
 from deap_vsr.tree import Constant, MaskedTree, is_open
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array, Flags
@@ -19,34 +20,28 @@ NEGLIGIBLE = 1e-9
 EXACT = 1e-24
 
 
-def identified(
-    outcome: Fit, data: Dataset, function_set: tuple[str, ...], rule: FreezeRule, noise: float = 0.0
-) -> tuple[Fit, int]:
-    """Return the outcome of an equivalent candidate in a sum of terms, and the evaluations it took.
+def identified(outcome: Fit, data: Dataset, lab: Lab) -> Fit:
+    """Return the outcome of an equivalent candidate in a sum of terms.
 
     Constants that trade off against each other move from trial to trial even where the formula does not, and
     every later round would grow in the wrong places. The given outcome is returned where the rewritten one does
     not fit or is determined no better.
     """
-    tree = expand(outcome.tree if noise > 0 else _with_whole_numbers(outcome), function_set)
-    spent = 0
-    if tree is None:
-        return outcome, spent
-    while True:
-        rewritten = fit(tree, data)
-        spent += rewritten.evaluations
-        if not fits(rewritten, data, rule, noise):
-            return outcome, spent
+    exact = lab.evidence.noise == 0
+    tree = expand(_with_whole_numbers(outcome) if exact else outcome.tree, lab.function_set)
+    while tree is not None:
+        rewritten = lab.fit(tree, data)
+        if not lab.evidence.fits(rewritten, data):
+            return outcome
         small = term_sizes(rewritten, data) < NEGLIGIBLE
-        shorter = expand(_without(tree, small), function_set) if small.any() and noise == 0 else None
+        shorter = expand(_without(tree, small), lab.function_set) if small.any() and exact else None
         if shorter is None or len(shorter) >= len(tree):
-            shorter, cost = _without_idle_function(rewritten, data, function_set)
-            spent += cost
+            shorter = _without_idle_function(rewritten, data, lab)
         if shorter is None:
-            break
+            better = rewritten.determined.all() or not outcome.determined.all()
+            return rewritten if better else outcome
         tree = shorter
-    better = rewritten.determined.all() or not outcome.determined.all()
-    return (rewritten if better else outcome), spent
+    return outcome
 
 
 def _with_whole_numbers(outcome: Fit) -> MaskedTree:
@@ -64,27 +59,25 @@ def _with_whole_numbers(outcome: Fit) -> MaskedTree:
     return MaskedTree(nodes)
 
 
-def _without_idle_function(outcome: Fit, data: Dataset, function_set: tuple[str, ...]) -> tuple[MaskedTree | None, int]:
-    """Return the tree without a function that does nothing, and the evaluations it took to see it.
+def _without_idle_function(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree | None:
+    """Return the tree without a function that does nothing; None if there is no such function.
 
     1e8*sin(1e-8*x) is x in disguise, and its constants move as they like: where the operand in place of the function
     fits as well, the function goes.
     """
-    tree, spent = outcome.tree, 0
+    tree = outcome.tree
     for position, node in enumerate(tree):
         operand = list(tree[tree.searchSubtree(position)])[1:]
         if node.arity != 1 or not any(map(is_open, operand)):
             continue
         nodes = list(tree)
         nodes[tree.searchSubtree(position)] = operand
-        shorter = expand(MaskedTree(nodes), function_set)
+        shorter = expand(MaskedTree(nodes), lab.function_set)
         if shorter is None or len(shorter) >= len(tree):
             continue
-        attempt = fit(shorter, data)
-        spent += attempt.evaluations
-        if (attempt.errors <= np.maximum(outcome.errors, EXACT)).all():
-            return shorter, spent
-    return None, spent
+        if (lab.fit(shorter, data).errors <= np.maximum(outcome.errors, EXACT)).all():
+            return shorter
+    return None
 
 
 def term_sizes(outcome: Fit, data: Dataset) -> Array:
@@ -132,7 +125,7 @@ def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] 
     None if there are no such terms, or nothing would be left.
     """
     idle = term_sizes(outcome, data) < NEGLIGIBLE
-    if not idle.any() or idle.all():
+    if not idle.any():
         return None
     found = _dropped(outcome, idle)
     if found is None:  # something cannot go: what can go alone goes together
@@ -143,7 +136,15 @@ def without_idle_terms(outcome: Fit, data: Dataset) -> tuple[MaskedTree, Array] 
 
 
 def _dropped(outcome: Fit, idle: Flags) -> tuple[MaskedTree, Array] | None:
-    tree = outcome.tree
+    found = without_terms(outcome.tree, idle)
+    return None if found is None else (found[0], outcome.constants[:, found[1]])
+
+
+def without_terms(tree: MaskedTree, idle: Flags) -> tuple[MaskedTree, list[int]] | None:
+    """Return the tree without the terms of some of its open constants, and which constants are left in it.
+
+    None if something cannot go, or nothing would be left.
+    """
     gone = {position for position, out in zip(tree.open_constants, idle, strict=True) if out}
     stack: list[list[int] | None] = []  # positions; None stands for 0
     for position in range(len(tree) - 1, -1, -1):
@@ -164,4 +165,4 @@ def _dropped(outcome: Fit, idle: Flags) -> tuple[MaskedTree, Array] | None:
     if stack[0] is None:
         return None
     left = [i for i, position in enumerate(tree.open_constants) if position in stack[0]]
-    return MaskedTree([tree[position] for position in stack[0]]), outcome.constants[:, left]
+    return MaskedTree([tree[position] for position in stack[0]]), left

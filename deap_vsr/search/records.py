@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 
+import numpy as np
 from deap import gp
 
 from deap_vsr.engine.fitting import Fit
 from deap_vsr.errors import OutOfQueriesError
-from deap_vsr.search.checkpoint import State, tree_from, tree_state
-from deap_vsr.search.contract import Budget
-from deap_vsr.tree import MaskedTree
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.checkpoint import Json, tree_from, tree_state
+from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.operators import Array
 
 
 @dataclass(frozen=True, eq=False)
-class SlotTable:
+class SolvedSlot:
     """A slot as a function of one variable: x (J,), values (K, J) at K settings, its form and constants (K, L).
 
     In noise ``errors`` (K, J) are the standard errors of the values.
@@ -43,7 +45,7 @@ class Round:
     accepted: bool
     queries: int
     seconds: float
-    tables: tuple[SlotTable, ...] = field(default=(), compare=False)
+    tables: tuple[SolvedSlot, ...] = field(default=(), compare=False)
     """What slotwise expansion measured, for pictures; a checkpoint does without."""
 
     @classmethod
@@ -56,7 +58,7 @@ class Round:
         accepted: bool,
         before: dict[str, float],
         now: dict[str, float],
-        tables: tuple[SlotTable, ...] = (),
+        tables: tuple[SolvedSlot, ...] = (),
     ) -> Round:
         """Make one of an outcome, and of what had been spent before and is now."""
         return cls(
@@ -72,18 +74,52 @@ class Round:
             tables,
         )
 
-    def state(self) -> State:
+    def state(self) -> Json:
         """Return it in JSON values."""
         kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "tables"}
         return kept | {"tree": tree_state(self.tree)}
 
     @classmethod
-    def restored(cls, state: State, pset: gp.PrimitiveSetTyped | None) -> Round:
+    def restored(cls, state: Json, pset: gp.PrimitiveSetTyped | None) -> Round:
         """Return what :meth:`state` wrote."""
-        given: State = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
+        given: Json = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
         given["constants"] = tuple(map(tuple, state["constants"]))
         given["tree"] = tree_from(state["tree"], pset)
         return cls(**given)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A formula on its way: frozen but for its slots, and what is free in it.
+
+    ``outcome`` is that of the experiment it was verified by, ``holds`` what that said; it grew from ``parent``.
+    """
+
+    tree: MaskedTree
+    freed: tuple[int, ...] = ()
+    holds: bool = True
+    outcome: Fit | None = None
+    solved: tuple[SolvedSlot, ...] = ()
+    parent: State | None = None
+    record: Round | None = None
+    excess: float = np.inf
+    """What is left in noise, over the noise: residual chi-squared over its degrees of freedom."""
+    empty: bool = False
+    """Whether nothing is known yet: the formula is one constant, which is a slot."""
+
+    @property
+    def error(self) -> float:
+        """The largest error of the experiment."""
+        return np.inf if self.outcome is None else float(self.outcome.errors.max())
+
+    def thawed(self) -> State:
+        """Return the state with the formula as it was before it was frozen."""
+        return self if self.outcome is None else replace(self, tree=self.outcome.tree)
+
+    @classmethod
+    def start(cls) -> State:
+        """Return where a search begins."""
+        return cls(MaskedTree([Constant(1.0)]), empty=True)
 
 
 @dataclass(frozen=True)
@@ -99,8 +135,8 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a search returns: the best of the hall, the hall, the rounds, and why it stopped."""
+class Found:
+    """What a search returns: the best formula, the hall it is of, the rounds, and why the search stopped."""
 
     tree: MaskedTree | None
     hall: list[tuple[float, MaskedTree]]
@@ -108,7 +144,59 @@ class Outcome:
     stopped_by: str
     noise: float
     standard_errors: tuple[float, ...] | None = None
-    """Of the constants of the tree that were fitted, in prefix order, where noisy data were fitted together."""
+    """Of the constants of the tree that were fitted, in prefix order."""
+
+    @classmethod
+    def of(
+        cls,
+        hall: Sequence[tuple[float, MaskedTree]],
+        journal: Journal,
+        stopped_by: str,
+        standard_errors: tuple[float, ...] | None = None,
+    ) -> Found:
+        """Return the best of a hall, in the oracle's own units."""
+        lab = journal.lab
+        best = [(error, lab.in_units(tree)) for error, tree in hall]
+        noise = lab.evidence.noise * lab.scale
+        return cls(best[0][1] if best else None, best, journal.rounds, stopped_by, noise, standard_errors)
+
+
+class Journal:
+    """What a search records, and tells, of its rounds."""
+
+    def __init__(self, lab: Lab, tell: Callable[[Progress], None], n_rounds: int = 1) -> None:
+        self.lab, self._tell = lab, tell
+        self.n_rounds = n_rounds
+        self.rounds: list[Round] = []
+        self.best = np.inf
+        """The error that progress shows."""
+        self._recorded = lab.budget.spent
+
+    def tell(self, freed: Sequence[int], tree: MaskedTree | None = None, number: int | None = None) -> None:
+        """Show progress: what is free, and a reduced form if one has just been found."""
+        number = len(freed) if number is None else number
+        self._tell(Progress(number, self.n_rounds, tuple(freed), self.best, self.lab.budget, tree))
+
+    def record(self, state: State, since: dict[str, float] | None = None) -> State:
+        """Keep what became of a formula in a round; what was spent counts from the last record, or `since`."""
+        assert state.outcome is not None
+        spent = self.lab.budget.spent
+        before, self._recorded = since or self._recorded, spent
+        self.rounds.append(
+            Round.of(state.freed, self.lab.n_vars, state.tree, state.outcome, state.holds, before, spent, state.solved)
+        )
+        return replace(state, record=self.rounds[-1])
+
+    def lead_to(self, state: State) -> None:
+        """Put the rounds that led to a formula behind the others."""
+        chain: list[Round] = []
+        at: State | None = state
+        while at is not None:
+            if at.record is not None:
+                chain.insert(0, at.record)
+            at = at.parent
+        kept = {id(record) for record in chain}
+        self.rounds = [record for record in self.rounds if id(record) not in kept] + chain
 
 
 def what_stopped(go: Callable[[], str]) -> str:

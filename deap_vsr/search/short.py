@@ -1,4 +1,4 @@
-"""Short numbers in noise: 2.0003 with a standard error of 0.001 is 2, where the data do not object.
+"""Short numbers: 2.0003 with a standard error of 0.001 is 2, where the data do not object.
 
 Any number is near one of few digits, if few are enough. So a short number is believed only where its neighbours of as
 many digits are many standard errors away: chance would hardly have led so close to it.
@@ -13,8 +13,20 @@ from deap_vsr.tree.operators import Array
 
 #: A short number is within so many standard errors, and its neighbours are so many apart.
 WITHIN, APART = 2.5, 50.0
+#: Where answers are exact, a short number is within so many standard errors: these are rounding, and no measure of it.
+ROOM = 20.0
 #: Level of the test that short numbers fit as well as those that were fitted.
 SIGNIFICANCE = 0.01
+
+
+def short_number(value: float, error: float) -> float:
+    """Return the number of fewest digits within the uncertainty of `value`; itself if that takes more than 10."""
+    room = max(ROOM * error, 1e-11 * abs(value)) if np.isfinite(error) else 1e-11 * abs(value)
+    for digits in range(1, 11):
+        candidate = float(f"{value:.{digits - 1}e}")
+        if abs(candidate - value) <= room:
+            return candidate
+    return float(value)
 
 
 def short_in_noise(value: float, error: float) -> float | None:

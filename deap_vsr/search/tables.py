@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from scipy.special import chdtri
 
+from deap_vsr.engine.fitting import Dataset
+from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.trials import Trial, draw_inputs
 from deap_vsr.problems.equation import Variable
+from deap_vsr.search.checkpoint import Json
 from deap_vsr.search.contract import Candidate
-from deap_vsr.search.records import SlotTable
+from deap_vsr.search.records import SolvedSlot, State
 from deap_vsr.tree import MaskedTree, is_open
-from deap_vsr.tree.operators import Array, Flags
+from deap_vsr.tree.operators import Array
 
-#: Fewer values of a variable are no table.
+#: Fewer values of a variable are no table: one more than forms of four constants.
 MIN_VALUES = 5
-#: Level of the test that a slot moves, in noise.
-MOVES = 1e-3
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sweep:
     """How a table is measured: at how many values of the new variable, and where in its domain.
 
     Values are spread as the variable is sampled, or evenly, over the domain or a window, a share of it.
@@ -39,52 +39,34 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m).
-
-    With ``noisy`` the standard errors are those of measurements; else they are rounding.
-    """
+class SlotTables:
+    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m)."""
 
     column: int
     grid: Array
     slots: Array
     errors: Array
-    settings: Array
-    noisy: bool = False
+    held_at: Array
+    evidence: Evidence
 
-    def complete(self) -> Tables:
+    def complete(self) -> SlotTables:
         """Return the tables without the values at which a setting has none."""
         good = np.isfinite(self.slots).all(axis=(0, 2))
         return replace(self, grid=self.grid[good], slots=self.slots[:, good], errors=self.errors[:, good])
 
-    def moving(self) -> Flags:
-        """Return for each slot whether it depends on the new variable."""
-        if self.noisy:
-            weight = 1.0 / np.maximum(self.errors, 1e-150) ** 2
-            mean = (weight * self.slots).sum(axis=1) / weight.sum(axis=1)
-            distance = (weight * (self.slots - mean[:, None]) ** 2).sum(axis=(0, 1))
-            return np.asarray(distance > chdtri(len(self.slots) * (len(self.grid) - 1), MOVES), dtype=bool)
-        with np.errstate(all="ignore"):
-            spread = np.ptp(self.slots, axis=1)
-            size = np.max(np.abs(self.slots), axis=1)
-            floor = np.maximum(1e-10 * size, 30.0 * self.errors.max(axis=1))
-        return np.asarray((spread > floor).any(axis=0), dtype=bool)
+    def moving(self) -> list[int]:
+        """Return the slots that depend on the new variable."""
+        return [int(slot) for slot in np.flatnonzero(self.evidence.table_moves(self.slots, self.errors))]
 
     def trials(self, slot: int) -> list[Trial]:
-        """Return the table of one slot as trials in which the new variable varies.
-
-        Weights are 1/tolerance**2; of noisy tables 1/error**2.
-        """
+        """Return the table of one slot as trials in which the new variable varies; weights are 1/tolerance**2."""
         trials = []
-        for k in range(len(self.slots)):
-            y = self.slots[k, :, slot]
+        for values, errors, held_at in zip(self.slots, self.errors, self.held_at, strict=True):
+            y = values[:, slot]
             good = np.isfinite(y)
-            X = np.tile(self.settings[k], (int(good.sum()), 1))
+            X = np.tile(held_at, (int(good.sum()), 1))
             X[:, self.column] = self.grid[good]
-            largest = np.max(np.abs(y[good]), initial=0.0)
-            tolerance = np.maximum(self.errors[k, good, slot], 1e-150)
-            if not self.noisy:
-                tolerance = 1e-11 * np.ptp(y[good]) + 2e-14 * largest + 10.0 * tolerance + 1e-150
+            tolerance = self.evidence.table_tolerance(y[good], errors[good, slot])
             trials.append(Trial(X, y[good], (self.column,), 1.0 / tolerance**2))
         return trials
 
@@ -93,29 +75,51 @@ class Tables:
 class Solutions:
     """Tables of one variable, and for each slot that moves, by its position in the tree, forms that fit its table."""
 
-    tables: Tables
+    tables: SlotTables
     forms: dict[int, list[Candidate]]
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
-    """A formula with forms in its slots: starts for its constants (K, L), settings (K, m), tables it came from.
+class Known:
+    """What an expansion is told beside: what is there already, and whom to tell.
 
-    ``parent`` is the formula it grew from, where several are followed.
+    Attributes
+    ----------
+    held_at : settings of what is held, (K, m); default: drawn anew
+    ready : forms of slots that have been found before
+    tell, resume : see :class:`deap_vsr.search.contract.Task`
+    """
+
+    held_at: Array | None = None
+    ready: Solutions | None = None
+    tell: Callable[[float, MaskedTree, Callable[[], Json]], None] = lambda error, tree, state: None
+    resume: Json | None = None
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A formula that a round has grown: from which, starts for its constants (n, L), and how.
+
+    ``held_at`` (K, m) are the settings at which it was measured, and is to be verified; None: any. ``solved`` are the
+    slots that were measured; ``data`` what it is to be judged by, where that is measured already.
     """
 
     tree: MaskedTree
+    parent: State
     starts: Array
-    settings: Array
-    tables: tuple[SlotTable, ...]
-    parent: MaskedTree | None = None
+    held_at: Array | None = None
+    solved: tuple[SolvedSlot, ...] = ()
+    data: Dataset | None = None
 
 
-def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator[Grown]:
-    """Yield the tree with forms in its slots, the simplest first, `count` at most."""
+def combinations(tree: MaskedTree, parent: State, solutions: Solutions, count: int) -> Iterator[Grown]:
+    """Yield the tree, that of `parent` or one like it, with forms in its slots, the simplest first, `count` at most."""
     forms, measured = solutions.forms, solutions.tables
     means = measured.slots.mean(axis=1)  # (n_settings, n_slots)
-    for choice in islice(_choices([len(found) for found in forms.values()], measured.noisy), count):
+    for choice in islice(_choices([len(found) for found in forms.values()], measured.evidence.noise > 0), count):
         chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
         nodes: list[object] = []
         starts: list[Array] = []
@@ -129,18 +133,18 @@ def combinations(tree: MaskedTree, solutions: Solutions, count: int) -> Iterator
                 if is_open(node):
                     starts.append(means[:, slot])
             slot += is_open(node)
-        tables = [
-            SlotTable(
+        solved = [
+            SolvedSlot(
                 measured.column,
                 measured.grid,
                 measured.slots[:, :, (slot := tree.open_constants.index(position))],
                 candidate.tree,
                 candidate.constants,
-                measured.errors[:, :, slot] if measured.noisy else None,
+                measured.errors[:, :, slot] if measured.evidence.noise > 0 else None,
             )
             for position, candidate in chosen.items()
         ]
-        yield Grown(MaskedTree(nodes), np.array(starts).T, measured.settings, tuple(tables))
+        yield Grown(MaskedTree(nodes), parent, np.array(starts).T, measured.held_at, tuple(solved))
 
 
 def _choices(counts: Sequence[int], several: bool) -> Iterator[tuple[int, ...]]:
@@ -166,7 +170,7 @@ def _choices(counts: Sequence[int], several: bool) -> Iterator[tuple[int, ...]]:
 
 def table_inputs(
     variables: Sequence[Variable],
-    settings: Array,
+    held_at: Array,
     freed: Sequence[int],
     column: int,
     grid: Array,
@@ -174,24 +178,24 @@ def table_inputs(
     rng: np.random.Generator,
 ) -> Array:
     """Return the points of a table, (K, J, n_points, m): at each setting one batch of the freed variables, repeated."""
-    K, J = len(settings), len(grid)
-    X = np.repeat(settings, J * n_points, axis=0).reshape(K, J, n_points, -1)
+    K, J = len(held_at), len(grid)
+    X = np.repeat(held_at, J * n_points, axis=0).reshape(K, J, n_points, -1)
     for k in range(K):
         X[k, :, :, freed] = draw_inputs(variables, n_points, rng)[:, freed].T[:, None, :]
     X[:, :, :, column] = grid[None, :, None]
     return X
 
 
-def spread_values(variable: Variable, plan: Plan, rng: np.random.Generator) -> Array:
+def spread_values(variable: Variable, sweep: Sweep, rng: np.random.Generator) -> Array:
     """Return values of a variable spread over its domain, in order; fewer for a variable of few whole numbers."""
-    count = plan.n_values
+    count = sweep.n_values
     places = (np.arange(count) + rng.uniform(0.2, 0.8, count)) / count
-    if plan.window < 1.0:
-        places = rng.uniform(0.0, 1.0 - plan.window) + plan.window * places
+    if sweep.window < 1.0:
+        places = rng.uniform(0.0, 1.0 - sweep.window) + sweep.window * places
     if variable.sampling == "integer":
         first, last = int(np.ceil(variable.low)), int(np.ceil(variable.high)) - 1
         return np.unique(np.round(first + places * (last - first)))
-    if variable.sampling == "loguniform" and not plan.even:
+    if variable.sampling == "loguniform" and not sweep.even:
         values = variable.low * (variable.high / variable.low) ** places
     else:
         values = variable.low + places * (variable.high - variable.low)

@@ -10,56 +10,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.lab.evidence import SAME_RATIO, Evidence
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, with_flag
 from deap_vsr.tree.operators import Array
-
-#: Ratios that differ by no more are the same.
-SAME_RATIO = 1e-8
 
 
 @dataclass
 class _Branch:
-    """A node with its operands; for a slot, its values at the settings."""
+    """A node with its operands; for a slot, its values at the settings, and their standard errors."""
 
     node: Node
     operands: list[_Branch]
     values: Array | None = None
+    errors: Array | None = None
 
     def nodes(self) -> list[Node]:
         return [self.node, *(node for operand in self.operands for node in operand.nodes())]
 
 
-def factor_ties(tree: MaskedTree, constants: Array, function_set: Sequence[str] = ("add", "mul")) -> MaskedTree:
+def factor_ties(
+    tree: MaskedTree, constants: Array, errors: Array, evidence: Evidence, function_set: Sequence[str]
+) -> MaskedTree:
     """Return `tree` with tied coefficients factored out of their sums, where the operators for that are in the set.
 
     Parameters
     ----------
-    constants : array of shape (n_settings, n_slots)
-        Values of the slots of `tree`, in order, at several settings.
+    constants, errors : arrays of shape (n_settings, n_slots)
+        Values of the slots of `tree`, in order, at several settings, and their standard errors.
+    evidence : says whether the ratio of two slots is the same at all settings
     """
     if not {"add", "mul"} <= set(function_set):
         return tree
-    values = {position: constants[:, i] for i, position in enumerate(tree.slots)}
-    root = _branches(tree, values)
-    return MaskedTree(_factored(root).nodes())
-
-
-def _branches(tree: Sequence[Node], values: dict[int, Array]) -> _Branch:
+    slots = {position: (constants[:, i], errors[:, i]) for i, position in enumerate(tree.slots)}
     stack: list[_Branch] = []
     for position in range(len(tree) - 1, -1, -1):
         node = tree[position]
         operands = [stack.pop() for _ in range(node.arity)]
-        stack.append(_Branch(node, operands, values.get(position)))
-    return stack[0]
-
-
-def _factored(branch: _Branch) -> _Branch:
-    if branch.node.name == "add":
-        return _factored_sum(branch)
-    operands = [_factored(operand) for operand in branch.operands]
-    if branch.node.name == "mul":
-        return _merged_product(_merged_exponentials(_Branch(branch.node, operands)))
-    return _Branch(branch.node, operands, branch.values)
+        stack.append(_Branch(node, operands, *slots.get(position, (None, None))))
+    return MaskedTree(_Factoring(evidence).factored(stack[0]).nodes())
 
 
 def _chain(branch: _Branch, name: str) -> list[_Branch]:
@@ -76,44 +64,63 @@ def _joined(name: str, parts: Sequence[_Branch]) -> _Branch:
     return joined
 
 
-def _factored_sum(branch: _Branch) -> _Branch:
-    terms = [_factored(term) for term in _chain(branch, "add")]
-    terms = [part for term in terms for part in _chain(term, "add")]
-    split = [_coefficient(term) for term in terms]
-    groups: list[list[int]] = []
-    for i, (slot, _) in enumerate(split):
-        if slot is None:
-            groups.append([i])
-            continue
+@dataclass(frozen=True)
+class _Factoring:
+    """Factoring by what the evidence says of ratios."""
+
+    evidence: Evidence
+
+    def factored(self, branch: _Branch) -> _Branch:
+        if branch.node.name == "add":
+            return self._sum(branch)
+        operands = [self.factored(operand) for operand in branch.operands]
+        if branch.node.name == "mul":
+            return _merged_product(self._merged_exponentials(_Branch(branch.node, operands)))
+        return _Branch(branch.node, operands, branch.values, branch.errors)
+
+    def _sum(self, branch: _Branch) -> _Branch:
+        terms = [self.factored(term) for term in _chain(branch, "add")]
+        terms = [part for term in terms for part in _chain(term, "add")]
+        split = [_coefficient(term) for term in terms]
+        groups: list[list[int]] = []
+        for i, (slot, _) in enumerate(split):
+            if slot is None:
+                groups.append([i])
+                continue
+            for group in groups:
+                if self._ratio(slot, split[group[0]][0]) is not None:
+                    group.append(i)
+                    break
+            else:
+                groups.append([i])
+        parts: list[_Branch] = []
         for group in groups:
             first = split[group[0]][0]
-            if first is not None and _ratio(slot, first) is not None:
-                group.append(i)
-                break
-        else:
-            groups.append([i])
-    parts: list[_Branch] = []
-    for group in groups:
-        if len(group) == 1:
-            parts.append(terms[group[0]])
-            continue
-        first = split[group[0]][0]
-        assert first is not None
-        inside = [_scaled(split[i][1], _ratio(split[i][0], first)) for i in group]
-        parts.append(_Branch(with_flag(node_from_name("mul"), False), [first, _joined("add", inside)]))
-    return _joined("add", parts)
+            if len(group) == 1 or first is None:
+                parts.append(terms[group[0]])
+                continue
+            inside = [_scaled(split[i][1], self._ratio(split[i][0], first)) for i in group]
+            parts.append(_Branch(with_flag(node_from_name("mul"), False), [first, _joined("add", inside)]))
+        return _joined("add", parts)
 
+    def _ratio(self, slot: _Branch | None, first: _Branch | None) -> float | None:
+        """Return the ratio of two slots if it is the same at every setting."""
+        if slot is None or first is None or slot is first:
+            return None if slot is None or first is None else 1.0
+        if slot.values is None or slot.errors is None or first.values is None or first.errors is None:
+            return None
+        return self.evidence.ratio(slot.values, slot.errors, first.values, first.errors)
 
-def _ratio(slot: _Branch | None, first: _Branch) -> float | None:
-    """Return the ratio of two slots if it is the same at every setting."""
-    if slot is None or slot.values is None or first.values is None:
-        return None
-    with np.errstate(all="ignore"):
-        ratios = slot.values / first.values
-    mean = float(np.mean(ratios))
-    if not np.isfinite(ratios).all() or mean == 0 or np.ptp(ratios) > SAME_RATIO * abs(mean):
-        return None
-    return mean
+    def _merged_exponentials(self, branch: _Branch) -> _Branch:
+        """Return a product with its exponentials made one: exp(-800)*exp(801) would be nothing times infinity."""
+        factors = _chain(branch, "mul")
+        exponentials = [factor for factor in factors if factor.node.name == "exp" and factor.operands]
+        if len(exponentials) < 2:
+            return branch
+        inside = _joined("add", [factor.operands[0] for factor in exponentials])
+        merged = _Branch(exponentials[0].node, [self.factored(inside)])
+        rest = [factor for factor in factors if factor.node.name != "exp" or not factor.operands]
+        return _joined("mul", [*rest, merged])
 
 
 def _coefficient(term: _Branch) -> tuple[_Branch | None, _Branch | None]:
@@ -147,18 +154,6 @@ def _scaled(rest: _Branch | None, ratio: float | None) -> _Branch:
     return rest if ratio == 1.0 else _joined("mul", [constant, rest])
 
 
-def _merged_exponentials(branch: _Branch) -> _Branch:
-    """Return a product with its exponentials made one: exp(-800)*exp(801) would be nothing times infinity."""
-    factors = _chain(branch, "mul")
-    exponentials = [factor for factor in factors if factor.node.name == "exp" and factor.operands]
-    if len(exponentials) < 2:
-        return branch
-    inside = _joined("add", [factor.operands[0] for factor in exponentials])
-    merged = _Branch(exponentials[0].node, [_factored(inside)])
-    rest = [factor for factor in factors if factor.node.name != "exp" or not factor.operands]
-    return _joined("mul", [*rest, merged])
-
-
 def _merged_product(branch: _Branch) -> _Branch:
     """Return a product with its slots made one: only their product can be told."""
     factors = _chain(branch, "mul")
@@ -166,5 +161,8 @@ def _merged_product(branch: _Branch) -> _Branch:
     if len(slots) < 2:
         return branch
     values: Array = np.prod([slot.values for slot in slots if slot.values is not None], axis=0)
-    merged = _Branch(Constant(float(values[-1]), True, True, slots[0].node.ret), [], values)
+    with np.errstate(all="ignore"):
+        parts = [slot.errors / slot.values for slot in slots if slot.errors is not None and slot.values is not None]
+        errors: Array = np.abs(values) * np.sqrt(np.sum(np.square(parts), axis=0))
+    merged = _Branch(Constant(float(values[-1]), True, True, slots[0].node.ret), [], values, errors)
     return _joined("mul", [merged, *(factor for factor in factors if factor.values is None)])

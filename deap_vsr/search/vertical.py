@@ -1,312 +1,290 @@
-"""The orchestrator of vertical search: schedule -> rounds -> hall. Knows no regressor; it is handed one.
+"""Vertical search: where the algorithm is. Depth first where answers are exact, a beam where they are noisy.
 
-Joint expansion, as published. Horizontal search is the schedule that frees everything in one round.
+Both are short loops over the same round (:mod:`deap_vsr.search.round`); joint search, with its pool and hall, is in
+:mod:`deap_vsr.search.pool`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
-from deap import gp
-
-from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.errors import OutOfQueriesError, VsrError
-from deap_vsr.lab.oracle import Oracle
-from deap_vsr.lab.trials import Trial, sample_trials
-from deap_vsr.search.checkpoint import Checkpoint, State, tree_from, tree_state
-from deap_vsr.search.contract import Budget, Candidate, Regressor, Task
-from deap_vsr.search.finish import finished
-from deap_vsr.search.freezing import FreezeRule, fits, freeze, measure_noise
-from deap_vsr.search.hall import Hall
-from deap_vsr.search.identify import identified
-from deap_vsr.search.records import Outcome, Progress, Round
+from deap_vsr.engine.fitting import Dataset
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.lab.evidence import Noisy
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.relevance import relevant_variables
+from deap_vsr.search.checkpoint import Checkpoint
+from deap_vsr.search.contract import Regressor
+from deap_vsr.search.finish import Finished, accepted, finish, finished_in_noise
+from deap_vsr.search.hall import ranked
+from deap_vsr.search.joint import Joint
+from deap_vsr.search.pool import PoolSearch, Schedule, check_schedule
+from deap_vsr.search.records import Found, Journal, Progress, State, what_stopped
+from deap_vsr.search.round import free
+from deap_vsr.search.slotwise import EXACT, SlotOptions, Slotwise, simplicity
+from deap_vsr.search.sums import Sums
+from deap_vsr.search.tables import Known, Solutions
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.simplify import literals
 
-Schedule = tuple[tuple[int, ...], ...]
+Tell = Callable[[Progress], None]
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Numbers of the orchestrator. The paper gives K = 5 and a hall of 50; the others are ours."""
-
-    n_trials: int = 5
-    n_points: int = 40
-    search_trials: int = 1
-    pool_size: int = 10
-    hall_size: int = 50
-    hall_points: int = 256
-    rule: FreezeRule = field(default_factory=FreezeRule)
-    restart: bool = True
+#: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
+#: that are left: something is always left to joint expansion, which has an answer where no form is exact.
+PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
+#: Formulas that a beam follows.
+WIDTH = 3
+#: Of the time and evaluations, in noise; the rest is left to other searches.
+SHARE, SUMS_SHARE = 0.7, 0.4
+#: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
+#: many points are enough for the last fit, and the rest is left to other searches.
+HOPELESS, FEW_POINTS = 2.0, 400
+#: Points for the last fit in noise, and for the check of the answer.
+LAST_POINTS, CHECK_POINTS = 2000, 100
 
 
-def search(
-    oracle: Oracle,
-    regressor: Regressor,
-    schedule: Schedule,
-    budget: Budget,
-    rng: np.random.Generator,
-    settings: Settings | None = None,
-    progress: Callable[[Progress], None] = lambda news: None,
-    pset: gp.PrimitiveSetTyped | None = None,
+def vertical(
+    lab: Lab,
+    expansion: Joint | Slotwise | Sums,
+    schedule: Schedule | None,
+    tell: Tell = lambda news: None,
     checkpoint: Checkpoint | None = None,
-) -> Outcome:
-    """Find a formula for `oracle`, freeing variables group by group.
+) -> Found:
+    """Find a formula, freeing variables one by one.
 
     ::
 
-        Q <- empty
-        repeat until found or the budget is used up:
-            P <- empty
-            for each group of the schedule:
-                free it
-                repeat until one of P fits, or the round's share of the budget is used up:
-                    P <- regressor(P, data of the new split)
-                    for each candidate of P: K fresh trials, fit, freeze
-                offer P to Q
-            found if the best of Q holds on fresh uncontrolled data
+        drop the variables that do not matter
+        formula <- C
+        until nothing is held:
+            free a variable: expand, verify on fresh joint data, freeze, factor out tied slots
+            where that fails: next answers, more data, next variable, and back
+        refit all constants together, shorten them, verify on fresh and on wider data
 
-    `pset` says what the nodes of the regressor's trees mean; by default the catalogue and x1, x2, ...
-    With a `checkpoint` the state of the run is kept in a file, from which it can go on.
+    Parameters
+    ----------
+    schedule : groups of columns, from 0, in the order in which they are freed; None: the simplest reduced form first
     """
-    _check_schedule(schedule, len(oracle.variables))
-    run = _Run(
-        oracle, regressor, tuple(_rounds(schedule)), budget, rng, settings or Settings(), progress, pset, checkpoint
-    )
+    if isinstance(expansion, Joint):
+        return _pool(lab, expansion, schedule or tuple((c,) for c in range(lab.n_vars)), tell, checkpoint)
+    search: DepthFirst | Beam
+    if isinstance(expansion, Slotwise) and lab.evidence.noise == 0:
+        search = DepthFirst(lab, expansion, tell)
+    else:
+        search = Beam(lab, expansion, tell)
+    order = None if schedule is None else [column for group in schedule for column in group]
+    return search.found(what_stopped(lambda: search.go(order)))
+
+
+class DepthFirst:
+    """Slotwise search where answers are exact: a formula that holds is right, and is followed to its end."""
+
+    def __init__(self, lab: Lab, expansion: Slotwise, tell: Tell) -> None:
+        self.lab, self.expansion = lab.at(lab.evidence.at(EXACT)), expansion
+        self.journal = Journal(lab, tell)
+        self.answer: Finished | None = None
+        self.partial: list[MaskedTree] = []
+        self.nodes = 0
+
+    def go(self, order: Sequence[int] | None) -> str:
+        """Search, trying harder in each pass; returns what stopped it."""
+        relevant = relevant_variables(self.lab, max_queries=0.3 * self.lab.budget.queries_left())
+        self.journal.n_rounds = max(len(relevant), 1)
+        waiting = relevant if order is None else [column for column in order if column in relevant]
+        simplest_first = order is None and not self.expansion.options.thrifty
+        for effort, share in PASSES:
+            lab = self.lab.part(share, ("seconds", "evaluations"))
+            self.answer = next(self._grow(State.start(), waiting, lab, effort, simplest_first), None)
+            if self.answer is not None:
+                return "found"
+            if self.lab.budget.used_up() is not None:
+                break
+        return self.lab.budget.used_up() or "exhausted"
+
+    def _grow(
+        self, state: State, waiting: Sequence[int], lab: Lab, effort: str, simplest_first: bool
+    ) -> Iterator[Finished]:
+        """Yield finished formulas that grow from `state`."""
+        if not waiting or not state.tree.slots:
+            final = finish(state.tree, lab)
+            if final is not None and accepted(final.tree, lab):
+                yield final
+            return
+        ready: dict[int, Solutions | None] = {}
+        if simplest_first:
+            ready = {column: self._solutions(state, column, lab, effort) for column in waiting}
+            waiting = sorted(waiting, key=lambda column: simplicity(ready[column]))
+        for column in waiting:
+            if self._over(lab):
+                return
+            solutions = ready[column] if simplest_first else self._solutions(state, column, lab, effort)
+            rest = [other for other in waiting if other != column]
+            right = False
+            known = Known(ready=solutions)
+            for states in free([state], (column,), self.expansion, lab, effort, known) if solutions else ():
+                self.nodes += 1
+                for grown in map(self._record, states):
+                    if grown.holds:
+                        right = True
+                        yield from self._grow(grown, rest, lab, effort, False)
+                if self._over(lab):
+                    return
+            if right:  # what failed later will fail with another variable first
+                return
+
+    def _solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
+        self.journal.tell((*state.freed, column))
+        return self.expansion.solutions(state, column, lab, effort)
+
+    def _record(self, state: State) -> State:
+        self.journal.best = state.error
+        if state.holds:
+            self.partial.append(state.tree)
+            self.journal.tell(state.freed, state.tree)
+        return self.journal.record(state)
+
+    def _over(self, lab: Lab) -> bool:
+        return self.nodes >= self.expansion.options.max_nodes or lab.budget.used_up() is not None
+
+    def found(self, stopped_by: str) -> Found:
+        """Return the answer, or the formulas on their way, ranked on uncontrolled data."""
+        if self.answer is not None:
+            best, errors = [(0.0, self.answer.tree)], self.answer.standard_errors
+        else:
+            best, errors = ranked(self.partial, self.lab), None
+        return Found.of(best, self.journal, stopped_by, errors)
+
+
+class Beam:
+    """Search in noise: a few formulas that the data do not tell apart are followed, and in the end all data decide."""
+
+    def __init__(self, lab: Lab, expansion: Slotwise | Sums, tell: Tell) -> None:
+        self.expansion, self.evidence = expansion, lab.evidence
+        self.sums = isinstance(expansion, Sums)
+        self.whole = lab
+        self.lab = lab.part(SUMS_SHARE if self.sums else SHARE, ("seconds", "evaluations"))
+        self.journal = Journal(lab, tell)
+        self.states = [State.start()]
+        self.columns: list[int] = []
+        self.hopeless = False
+        self.answer: Finished | None = None
+
+    def go(self, order: Sequence[int] | None) -> str:
+        """Search; returns what stopped it."""
+        share = 0.3 if self.sums else 0.2
+        relevant = relevant_variables(self.lab, max_queries=share * self.lab.budget.queries_left())
+        self.columns = relevant if order is None else [column for column in order if column in relevant]
+        self.journal.n_rounds = len(self.columns)
+        if isinstance(self.expansion, Sums):
+            options = self.expansion.options.within(self.lab.budget.queries_left() - CHECK_POINTS, len(self.columns))
+            self.expansion = replace(self.expansion, options=options)
+        waiting = list(self.columns)
+        while waiting:
+            column, states = self._next(waiting)
+            if column is None:  # nothing that is left can be seen
+                break
+            if not states:
+                self.hopeless = True
+                break
+            self.states = states
+            waiting.remove(column)
+        if self.hopeless and not self.sums:
+            return self.whole.budget.used_up() or "exhausted"
+        return self._finish()
+
+    def _next(self, waiting: Sequence[int]) -> tuple[int | None, list[State]]:
+        """Return the next variable and what came of freeing it; no variable, if none can be seen in the noise."""
+        last: int | None = None
+        for column in waiting:
+            self.journal.tell((*self.states[0].freed, column))
+            held_at = self.expansion.held_at(column, len(waiting) - 1, self.lab)
+            if held_at is None:
+                continue
+            last = column
+            known = Known(held_at=held_at)
+            for states in free(self.states, (column,), self.expansion, self.lab, known=known, width=WIDTH):
+                recorded = [self.journal.record(state) for state in sorted(states, key=lambda state: state.holds)]
+                follow = [state for state in recorded if state.holds or (self.sums and state.excess <= HOPELESS)]
+                if follow:
+                    self.journal.best = follow[0].error
+                    self.journal.tell(follow[0].freed, follow[0].tree)
+                    return column, follow
+                if self.lab.budget.used_up() is not None:
+                    return column, []
+            if self.sums:
+                break
+        return last, []
+
+    def _finish(self) -> str:
+        """Fit everything that was measured together; returns what stopped the search."""
+        lab, evidence, expansion = self.lab, self.evidence, self.expansion
+        assert isinstance(evidence, Noisy)
+        last_points = expansion.options.last_points if isinstance(expansion, Sums) else LAST_POINTS
+        last_points = min(last_points, FEW_POINTS) if self.hopeless else last_points
+        share = min(1.0, max(lab.budget.queries_left(), 0.0) / (last_points + CHECK_POINTS))
+        n_last, n_check = int(share * last_points), int(share * CHECK_POINTS)
+        everything = range(lab.n_vars)
+        with suppress(NoValuesError):
+            if n_last:
+                lab.trials(everything, 1, n_last)
+        data = Dataset.of([lab.measured()])
+        if not len(data.y):
+            return "queries"
+        trees = [state.tree for state in self.states]
+        if isinstance(expansion, Sums):
+            trees = [expansion.last_look(self.states[0], self.columns, lab, self.hopeless)]
+        formulas = [finished_in_noise(tree, data, lab, evidence) for tree in trees]
+        best = min(formulas, key=lambda formula: formula.price)
+        self.answer = best
+        self.journal.lead_to(self.states[formulas.index(best)])
+        together = lab.fit(best.tree, data)
+        self.journal.best = float(together.errors[0])
+        if n_check < 3:
+            return "queries"
+        holds = not self.hopeless and evidence.fits(together, data) and accepted(best.tree, lab, n_check)
+        return "found" if holds else self.whole.budget.used_up() or "exhausted"
+
+    def found(self, stopped_by: str) -> Found:
+        """Return the answer, or the formulas on their way, ranked on uncontrolled data."""
+        if self.answer is not None:
+            best, errors = [(self.journal.best, self.answer.tree)], self.answer.standard_errors
+        else:
+            best, errors = ranked([state.tree for state in self.states[::-1]], self.whole), None
+        return Found.of(best, self.journal, stopped_by, errors)
+
+
+def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint: Checkpoint | None) -> Found:
+    """Search jointly, as published, or go on from a checkpoint."""
+    check_schedule(schedule, lab.n_vars)
     saved = checkpoint.load() if checkpoint is not None else None
-    if saved is not None and checkpoint is not None:
-        try:
-            run.restore(saved)
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError):
-            raise checkpoint.broken() from None
+    search = PoolSearch(lab, expansion, schedule, Journal(lab, tell), checkpoint)
     try:
         if saved is None:
-            run.begin()
-        stopped_by = run.go()
+            search.begin()
+        elif checkpoint is not None:
+            try:
+                search.restore(saved)
+            except (KeyError, ValueError, TypeError, IndexError, AttributeError):
+                raise checkpoint.broken() from None
+        stopped_by = search.go()
     except (KeyboardInterrupt, OutOfQueriesError) as end:
         stopped_by = "interrupted" if isinstance(end, KeyboardInterrupt) else "queries"
-        if run.latest is not None:
-            run.hall.offer(run.latest, budget)
-    best = run.hall.best if hasattr(run, "hall") else []
-    if stopped_by == "found" and run.noise == 0 and pset is None and not run.settings.rule.raw:
-        with suppress(KeyboardInterrupt, OutOfQueriesError):  # the same formula, shortly written
-            short = finished(best[0][1], oracle, budget, rng)
-            best = best if short is None else [(best[0][0], short), *best[1:]]
-    return Outcome(best[0][1] if best else None, best, run.rounds, stopped_by, run.noise)
+        if search.latest is not None and search.hall is not None:
+            search.hall.offer(search.latest)
+    best = search.hall.best if search.hall is not None else []
+    if search.answer is None:
+        return Found.of(best, search.journal, stopped_by)
+    return Found.of(
+        [(best[0][0], search.answer.tree), *best[1:]], search.journal, stopped_by, search.answer.standard_errors
+    )
 
 
-@dataclass
-class _Run:
-    """One search: what it was given, and its state, which is what a checkpoint holds."""
-
-    oracle: Oracle
-    regressor: Regressor
-    plan: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    budget: Budget
-    rng: np.random.Generator
-    settings: Settings
-    progress: Callable[[Progress], None]
-    pset: gp.PrimitiveSetTyped | None
-    checkpoint: Checkpoint | None
-
-    noise: float = 0.0
-    hall: Hall = field(init=False)
-    rounds: list[Round] = field(default_factory=list)
-    pool: list[MaskedTree] = field(default_factory=list)
-    number: int = 0
-    """Which round of the plan is going on."""
-    share: Budget | None = None
-    """Its part of the budget; None between rounds."""
-    entered: dict[str, float] = field(default_factory=dict)
-    """What had been spent when the round began."""
-    passed: dict[str, float] = field(default_factory=dict)
-    """What had been spent when the pass through the schedule began."""
-    resume: State | None = None
-    """What the regressor goes on from."""
-    latest: MaskedTree | None = None
-    """The best tree that the regressor has told of."""
-
-    # --- the state, in and out ---
-
-    def begin(self) -> None:
-        """Measure the noise, and draw the data of the hall."""
-        self.noise = measure_noise(self.oracle, self.rng)
-        everything = range(len(self.oracle.variables))
-        n_points = int(min(self.settings.hall_points, max(self.budget.queries_left() // 3, 8)))
-        trials = sample_trials(self.oracle, everything, 2, n_points // 2, self.rng)
-        self.hall = Hall(self.settings.hall_size, Dataset.of(trials), self.pset)
-
-    def state(self, regressor: State | None) -> State:
-        """Return the state in JSON values; `regressor` is that of the regressor."""
-        share = self.share
-        return {
-            "rng": self.rng.bit_generator.state,
-            "oracle": getattr(self.oracle, "state", dict)(),  # a count, a random stream, where it has them
-            "spent": self.budget.spent,
-            "noise": self.noise,
-            "hall": self.hall.state(),
-            "rounds": [record.state() for record in self.rounds],
-            "pool": [tree_state(tree) for tree in self.pool],
-            "number": self.number,
-            "share": None if share is None else {"limits": share.limits, "spent": share.spent},
-            "entered": self.entered,
-            "passed": self.passed,
-            "regressor": regressor,
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a state that :meth:`state` returned."""
-        self.rng.bit_generator.state = state["rng"]
-        if state["oracle"]:
-            getattr(self.oracle, "restore")(state["oracle"])  # noqa: B009
-        self.budget.resume(state["spent"])
-        self.noise = state["noise"]
-        self.hall = Hall.restored(self.settings.hall_size, state["hall"], self.pset)
-        self.rounds = [Round.restored(record, self.pset) for record in state["rounds"]]
-        self.pool = [tree_from(tree, self.pset) for tree in state["pool"]]
-        self.number = state["number"]
-        if state["share"] is not None:
-            self.share = Budget(self.oracle, **state["share"]["limits"], whole=self.budget)
-            self.share.resume(state["share"]["spent"])
-        self.entered, self.passed = state["entered"], state["passed"]
-        self.resume = state["regressor"]
-
-    # --- the search ---
-
-    def go(self) -> str:
-        """Run rounds, again and again, until something stops the search; returns what it was."""
-        while True:
-            if self.share is None:
-                self._enter()
-            self._round()
-            self.share = None
-            for tree in self.pool:
-                self.hall.offer(tree, self.budget)
-                if self.budget.used_up():
-                    break
-            stopped_by = "found" if self._found() else self.budget.used_up()
-            if stopped_by is not None:
-                return stopped_by
-            self.number += 1
-            if self.number == len(self.plan) or not self.pool:
-                spent = self.budget.spent
-                idle = all(spent[name] == self.passed[name] for name in ("evaluations", "queries"))
-                if idle or not self.settings.restart:  # another pass would be as idle, and so for ever
-                    return "exhausted"
-                self.number, self.pool = 0, []
-
-    def _enter(self) -> None:
-        """Begin a round: it gets its share of what is left."""
-        self.entered = self.budget.spent
-        if self.number == 0:
-            self.passed = self.entered
-        self.share = self.budget.part(1 / (len(self.plan) - self.number))
-
-    def _round(self) -> None:
-        """Let the regressor grow the pool on the new split until something fits, then freeze it; best first."""
-        oracle, settings, share = self.oracle, self.settings, self.share
-        assert share is not None
-        freed, new = self.plan[self.number]
-
-        def draw(generator: np.random.Generator) -> list[Trial]:
-            return sample_trials(oracle, freed, settings.search_trials, settings.n_points, generator)
-
-        while True:
-            before = share.evaluations
-            self._tell(self.hall.best[0][0] if self.hall.best else np.inf, self.latest, lambda: self.resume)
-            # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be
-            # needed.
-            columns = new if any(tree.slots and not all(tree.mask) for tree in self.pool) else freed
-            task = Task(
-                self.pool,
-                draw,
-                oracle.function_set,
-                columns,
-                len(oracle.variables),
-                share,
-                settings.rule.error,
-                self.rng,
-                tell=self._tell,
-                resume=self.resume,
-            )
-            self.resume = None
-            candidates = self.regressor.regress(task)[: settings.pool_size]
-            if not candidates:
-                self.pool = []
-                return
-            data = Dataset.of(sample_trials(oracle, freed, settings.n_trials, settings.n_points, self.rng))
-            outcomes = _experiment(candidates, data, oracle, share, settings, self.noise, self.pset)
-            self.pool = [freeze(outcome, data, settings.rule, self.noise) for outcome in outcomes]
-            accepted = [fits(outcome, data, settings.rule, self.noise) for outcome in outcomes]
-            # What fits the trials of the search and not those of the experiment was no answer: go on from there.
-            if accepted[0] or share.used_up() or not settings.restart or share.evaluations == before:
-                break
-        self._record(freed, outcomes[0], accepted[0])
-        if any(accepted):
-            self.pool = [tree for tree, good in zip(self.pool, accepted, strict=True) if good]
-
-    def _tell(self, error: float, tree: MaskedTree | None, regressor: Callable[[], State | None]) -> None:
-        """Show progress, and write a checkpoint if it is time."""
-        self.latest = tree
-        self.progress(Progress(self.number + 1, len(self.plan), self.plan[self.number][0], error, self.budget))
-        if self.checkpoint is not None:
-            self.checkpoint.save(lambda: self.state(regressor()))
-
-    def _record(self, freed: tuple[int, ...], best: Fit, accepted: bool) -> None:
-        n_vars = len(self.oracle.variables)
-        record = Round.of(freed, n_vars, self.pool[0], best, accepted, self.entered, self.budget.spent)
-        self.rounds.append(record)
-        if accepted:
-            self.progress(Progress(self.number + 1, len(self.plan), freed, best.error, self.budget, self.pool[0]))
-
-    def _found(self) -> bool:
-        """Whether the best of the hall holds, constants as they are, on fresh uncontrolled data."""
-        hall, settings = self.hall, self.settings
-        if not hall.best or (self.noise == 0 and hall.best[0][0] > settings.rule.error):
-            return False
-        everything = range(len(self.oracle.variables))
-        data = Dataset.of(sample_trials(self.oracle, everything, 1, settings.hall_points, self.rng))
-        outcome = fit(literals(hall.best[0][1]), data, pset=hall.pset)
-        self.budget.count(outcome.evaluations)
-        rule = settings.rule if not settings.rule.raw else replace(settings.rule, raw=False, error=1e-12)
-        return fits(outcome, data, rule, self.noise)
-
-
-def _check_schedule(schedule: Schedule, n_vars: int) -> None:
-    freed = [column for group in schedule for column in group]
-    if sorted(freed) != list(range(n_vars)):
-        raise VsrError(f"schedule {schedule} does not free each of {n_vars} variables once")
-
-
-def _rounds(schedule: Schedule) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield, round by round, all variables that are free, and those that were not before."""
-    freed: tuple[int, ...] = ()
-    for group in schedule:
-        freed += tuple(group)
-        yield freed, tuple(group)
-
-
-def _experiment(
-    candidates: list[Candidate],
-    data: Dataset,
-    oracle: Oracle,
-    budget: Budget,
-    settings: Settings,
-    noise: float,
-    pset: gp.PrimitiveSetTyped | None,
-) -> list[Fit]:
-    """Fit every candidate in the K trials of `data`, best first; what fits is rewritten into determined constants."""
-    outcomes = []
-    for candidate in candidates:
-        outcome = fit(candidate.tree, data, pset=pset, starts=candidate.constants[:1], n_starts=1)
-        budget.count(outcome.evaluations)
-        if pset is None and fits(outcome, data, settings.rule, noise):
-            outcome, spent = identified(outcome, data, oracle.function_set, settings.rule, noise)
-            budget.count(spent)
-        outcomes.append(outcome)
-        if budget.used_up():
-            break
-    return sorted(outcomes, key=lambda outcome: (max(outcome.error, settings.rule.error), len(outcome.tree)))
+def simplest_first(lab: Lab, regressor: Regressor) -> tuple[int, ...]:
+    """Return the variables in the order of their reduced forms, the simplest first; those that do not matter last."""
+    expansion = Slotwise(regressor, SlotOptions())
+    exact = lab.at(lab.evidence.at(EXACT))
+    relevant = relevant_variables(exact)
+    forms = {column: simplicity(expansion.solutions(State.start(), column, exact, "cheap")) for column in relevant}
+    rest = [column for column in range(lab.n_vars) if column not in forms]
+    return (*sorted(forms, key=lambda column: (forms[column], column)), *rest)

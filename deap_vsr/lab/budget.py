@@ -1,0 +1,101 @@
+"""Limits on seconds, evaluations and oracle queries, and what is spent of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+#: What is limited.
+NAMES = ("seconds", "evaluations", "queries")
+
+
+class Budget:
+    """Limits, whichever comes first, and what is spent.
+
+    A part of a budget (:meth:`part`) has limits of its own; what it spends counts for the whole.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        evaluations: int | None = None,
+        queries: int | None = None,
+        whole: Budget | None = None,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.whole = whole
+        self.tick = tick
+        self.started = time.perf_counter()
+        self.evaluations = 0
+        self.queries = 0
+        self.limits: dict[str, float | None] = {"seconds": seconds, "evaluations": evaluations, "queries": queries}
+
+    def restart(self) -> None:
+        """Start the clock anew."""
+        self.started = time.perf_counter()
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """What has been spent of each."""
+        seconds = time.perf_counter() - self.started
+        return {"seconds": seconds, "evaluations": self.evaluations, "queries": self.queries}
+
+    def count(self, evaluations: int) -> None:
+        """Count evaluations, here and in the whole; whoever wants to show progress is told."""
+        self.evaluations += evaluations
+        self.tick()
+        if self.whole is not None:
+            self.whole.count(evaluations)
+
+    def count_queries(self, queries: int) -> None:
+        """Count points, here and in the whole."""
+        self.queries += queries
+        if self.whole is not None:
+            self.whole.count_queries(queries)
+
+    def left(self, name: str) -> float:
+        """Return what is left of `name`, here and in the whole; inf without a limit."""
+        limit = self.limits[name]
+        here = math.inf if limit is None else limit - self.spent[name]
+        return here if self.whole is None else min(here, self.whole.left(name))
+
+    def used_up(self) -> str | None:
+        """Return which limit is reached, or None; a limit of the whole is one of its parts."""
+        spent = self.spent
+        for name, limit in self.limits.items():
+            if limit is not None and spent[name] >= limit:
+                return name
+        return self.whole.used_up() if self.whole is not None else None
+
+    def seconds_left(self) -> float | None:
+        """Return how many seconds are left, at least a little; None without a limit."""
+        left = self.left("seconds")
+        return None if left == math.inf else max(left, 0.01)
+
+    def queries_left(self) -> float:
+        """Return how many points may still be asked; inf without a limit."""
+        return self.left("queries")
+
+    def resume(self, spent: dict[str, float]) -> None:
+        """Go on as if `spent` had been spent."""
+        self.started = time.perf_counter() - spent["seconds"]
+        self.evaluations, self.queries = int(spent["evaluations"]), int(spent["queries"])
+
+    def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Budget:
+        """Return a budget of `share` of what is left of `names`, and of no more than `at_most` of each.
+
+        For the others the limits of the whole hold.
+        """
+        limits: dict[str, float | None] = {}
+        for name in NAMES:
+            most = at_most.get(name)
+            shares = [share * self.left(name) if name in names else math.inf, math.inf if most is None else most]
+            limits[name] = None if min(shares) == math.inf else max(min(shares), 0.0)
+        seconds, evaluations, queries = (limits[name] for name in NAMES)
+        return Budget(
+            seconds,
+            None if evaluations is None else int(evaluations),
+            None if queries is None else int(queries),
+            whole=self,
+        )

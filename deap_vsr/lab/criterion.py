@@ -1,0 +1,37 @@
+"""What a formula costs in noise: the residual chi-squared it leaves, its constants, its length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deap_vsr.tree import MaskedTree, is_open
+
+#: What a node of a formula costs in noise: there are some eight to choose from.
+NODE = 2.0 * float(np.log(8.0))
+#: What an open constant within a function costs beside, in nodes.
+INNER = 1.5
+
+
+def criterion(chi_squared: float, tree: MaskedTree, n_constants: int, n_points: int, node: float = NODE) -> float:
+    """Return how good a formula is in noise, less is better: what it leaves, and what it takes to write it down.
+
+    The Bayesian information criterion charges for fitted constants. That a form was chosen among many costs as well,
+    and a constant within a function more than one before it: C*x*sqrt(x) is (C*sqrt(x))**3, and grows better.
+    """
+    n_nodes = len(tree) + INNER * n_inner_constants(tree)
+    return chi_squared + n_constants * float(np.log(n_points)) + node * n_nodes
+
+
+def n_inner_constants(tree: MaskedTree) -> int:
+    """Return how many open constants are within a function, or below a fraction line."""
+    count = 0
+    inside = [False]  # for the nodes to come, in prefix order
+    for node in tree:
+        here = inside.pop()
+        count += here and is_open(node)
+        linear = node.name in ("add", "sub", "mul", "neg")
+        operands = [here or not linear] * node.arity
+        if node.name == "div":
+            operands[0] = here
+        inside += reversed(operands)
+    return count

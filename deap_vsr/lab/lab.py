@@ -1,0 +1,235 @@
+"""The laboratory: an oracle with its budget, random stream, evidence, and the log of every measurement.
+
+The only caller of ``oracle.evaluate``; searches fit through it as well, so that counts and limits are in one place.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from deap import gp
+
+from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
+from deap_vsr.errors import OracleError, OutOfQueriesError
+from deap_vsr.lab.budget import NAMES, Budget
+from deap_vsr.lab.evidence import Evidence, Exact, Noisy
+from deap_vsr.lab.log import Log
+from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle
+from deap_vsr.lab.trials import Trial, draw_inputs, draw_trials
+from deap_vsr.problems.equation import Variable
+from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.operators import Array
+
+#: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
+SMALLEST, LARGEST = 1e-60, 1e60
+
+
+class Lab:
+    """What a search is given to find out about.
+
+    Parameters
+    ----------
+    oracle : needs `variables` and ``evaluate(X)``
+        Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
+        `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
+        noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
+        with a random stream of its own: go on as if `n` points had been asked.
+    budget : default: no limits
+    rng : numpy Generator
+    log : path of a CSV file, optional
+        In which measurements are kept, and from which they are read (:class:`deap_vsr.lab.log.Log`).
+    pset : what the nodes of trees mean; default: the catalogue and x1, x2, ...
+
+    Attributes
+    ----------
+    evidence : what answers tell; exact until noise has been measured
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        budget: Budget | None = None,
+        rng: np.random.Generator | None = None,
+        *,
+        log: str | Path | None = None,
+        pset: gp.PrimitiveSetTyped | None = None,
+    ) -> None:
+        self.oracle = oracle
+        self.variables: tuple[Variable, ...] = tuple(oracle.variables)
+        self.function_set: tuple[str, ...] = tuple(getattr(oracle, "function_set", DEFAULT_FUNCTION_SET))
+        bounds = tuple(variable.bounds for variable in self.variables)
+        self.limits: tuple[tuple[float, float], ...] = tuple(getattr(oracle, "limits", bounds))
+        self.budget = budget or Budget()
+        self.rng = rng if rng is not None else np.random.default_rng(0)
+        self.log = Log([variable.name for variable in self.variables], log)
+        self.pset = pset
+        self.evidence: Evidence = Exact()
+        self.facts: dict[str, Any] = {}
+        """What was found out about the oracle, for all parts: noise, scale, relevant variables."""
+
+    @property
+    def n_vars(self) -> int:
+        """Number of variables."""
+        return len(self.variables)
+
+    @property
+    def scale(self) -> float:
+        """What answers are divided by."""
+        return float(self.facts.get("scale", 1.0))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the oracle is known to give the same answer each time."""
+        return self.facts.get("noise") == 0.0
+
+    def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Lab:
+        """Return the same laboratory with a part of the budget (:meth:`deap_vsr.lab.budget.Budget.part`)."""
+        return self.within(self.budget.part(share, names, **at_most))
+
+    def within(self, budget: Budget) -> Lab:
+        """Return the same laboratory with another budget, a part of this one's."""
+        return self._like(budget=budget)
+
+    def at(self, evidence: Evidence) -> Lab:
+        """Return the same laboratory, its answers judged as `evidence` says."""
+        return self._like(evidence=evidence)
+
+    def _like(self, **changed: Any) -> Lab:
+        other = copy.copy(self)
+        other.__dict__.update(changed)
+        return other
+
+    # --- asking ---
+
+    def ask(self, X: Array, again: bool = False) -> Array:
+        """Return y, (n_points,), for X of shape (n_points, n_vars); NaN and inf are data.
+
+        What is known is not asked where the oracle repeats itself, but with `again`. Points that cannot be reached have
+        no answer, and cost nothing.
+
+        Raises
+        ------
+        OutOfQueriesError
+            Instead of asking one point more than the limit allows.
+        """
+        X = np.asarray(X, dtype=float)
+        reachable = getattr(self.oracle, "reachable", None)
+        wanted = np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
+        before = self.log.n_read
+        y, known = self.log.recall(X, self.repeats and not again)
+        n_read = self.log.n_read - before
+        asked = wanted & ~known
+        n_counted = int(asked.sum()) + n_read
+        if n_counted > self.budget.queries_left():
+            raise OutOfQueriesError(f"{n_counted} points are wanted, {self.budget.queries_left():g} may be asked")
+        if n_read and hasattr(self.oracle, "skip"):
+            self.oracle.skip(n_read)
+        if asked.all():
+            y = np.asarray(self.oracle.evaluate(X))
+        elif asked.any():
+            y[asked] = self.oracle.evaluate(X[asked])
+        if y.shape != (len(X),):
+            raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},)")
+        self.budget.count_queries(n_counted)
+        self.log.add(X[wanted], y[wanted], asked[wanted])
+        return y / self.scale if self.scale != 1.0 else y
+
+    def draw(self, n_points: int) -> Array:
+        """Return points drawn from the domains, (n_points, n_vars)."""
+        return draw_inputs(self.variables, n_points, self.rng)
+
+    def trials(
+        self,
+        free: Iterable[int],
+        n_trials: int,
+        n_points: int,
+        at: Array | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> list[Trial]:
+        """Return trials, each with its controlled variables at a setting of its own, or of `at` (n_trials, n_vars).
+
+        See :func:`deap_vsr.lab.trials.draw_trials`.
+        """
+        return draw_trials(self.variables, self.ask, free, n_trials, n_points, self.rng if rng is None else rng, at)
+
+    def measured(self) -> Trial:
+        """Return every finite measurement so far as one trial."""
+        good = np.isfinite(self.log.y)
+        everything = tuple(range(self.n_vars))
+        return Trial(self.log.X[good], self.log.y[good] / self.scale, everything, None, int((~good).sum()))
+
+    # --- fitting ---
+
+    def fit(self, tree: Sequence[Node], data: Sequence[Points] | Dataset, **how: Any) -> Fit:
+        """Fit a tree's open constants, as :func:`deap_vsr.fit` does; its evaluations are counted."""
+        outcome = fit(tree, data, pset=self.pset, **how)
+        self.budget.count(outcome.evaluations)
+        return outcome
+
+    # --- what the answers are like ---
+
+    def begin(self, plain: bool = False) -> None:
+        """Find out what the answers are like, once: their size, if not `plain`, and their noise."""
+        if "noise" in self.facts:
+            return
+        if not plain and self.pset is None:
+            self.rescale()
+        noise = self.measure_noise(4, 2)
+        if noise > 0:  # worth a closer look
+            self.know_noise(self.measure_noise(40 if self.budget.queries_left() > 8_000 else 16, 8) or noise)
+
+    def measure_noise(self, n_points: int = 8, n_repeats: int = 4) -> float:
+        """Return the standard deviation of the noise, by asking again at the same points; the evidence follows.
+
+        0 if the answers repeat exactly, or if asking again is no second measurement.
+        """
+        stated = getattr(self.oracle, "noise_sd", None)
+        if stated is not None:
+            noise = float(stated) / self.scale
+        elif not getattr(self.oracle, "repeatable", True):
+            noise = 0.0
+        else:
+            X = np.repeat(self.draw(n_points), n_repeats, axis=0)
+            noise = pooled_deviation(self.ask(X, again=True).reshape(n_points, n_repeats))
+        self.know_noise(noise)
+        return noise
+
+    def know_noise(self, noise: float) -> None:
+        """Take the answers to have noise of this standard deviation, or none."""
+        self.evidence = Noisy(noise, self.evidence.rule) if noise > 0 else Exact(self.evidence.rule)
+        self.facts["noise"] = noise
+
+    def rescale(self) -> None:
+        """Take other units for y if squares of its values are none, judged by a few points."""
+        with np.errstate(all="ignore"):
+            size = np.abs(self.ask(self.draw(3)))
+        size = size[np.isfinite(size) & (size > 0)]
+        if len(size) and not SMALLEST < np.median(size) < LARGEST and "mul" in self.function_set:
+            self.facts["scale"] = float(2.0 ** np.round(np.log2(np.median(size))))
+
+    def in_units(self, tree: MaskedTree) -> MaskedTree:
+        """Return a formula that was found here as one for the oracle's own units."""
+        if self.scale == 1.0:
+            return tree
+        place = next(i for i, node in enumerate(tree) if node.name not in ("mul", "div"))
+        if isinstance(tree[place], Constant):  # a number in front is multiplied
+            number = Constant(tree[place].value * self.scale, False, False)
+            return MaskedTree([*tree[:place], number, *tree[place + 1 :]])
+        return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
+
+
+def pooled_deviation(y: Array) -> float:
+    """Return the standard deviation of replicates, (n_points, n_repeats); NaN and inf do not count."""
+    known = np.isfinite(y)
+    y, known = y[known.sum(axis=1) > 1], known[known.sum(axis=1) > 1]
+    if not len(y):
+        return 0.0
+    unit = float(np.max(np.abs(y[known]))) or 1.0  # squares of 1e200 are none
+    counts = known.sum(axis=1)
+    means = np.where(known, y / unit, 0.0).sum(axis=1) / counts
+    off = np.where(known, y / unit - means[:, None], 0.0)
+    return float(np.sqrt((off**2).sum() / (counts - 1).sum())) * unit

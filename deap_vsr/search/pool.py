@@ -1,0 +1,252 @@
+"""Joint search: rounds by schedule, a pool of candidates, and the hall. Its state is what a checkpoint keeps.
+
+Horizontal search is the schedule that frees everything in one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from deap_vsr.engine.fitting import Dataset
+from deap_vsr.errors import VsrError
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.relevance import relevant_variables
+from deap_vsr.search.checkpoint import Checkpoint, Json, tree_from, tree_state
+from deap_vsr.search.finish import Finished, accepted, finish
+from deap_vsr.search.hall import Hall
+from deap_vsr.search.joint import Joint
+from deap_vsr.search.records import Journal, Round, State
+from deap_vsr.search.round import free
+from deap_vsr.search.tables import Known
+from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.simplify import literals
+
+Schedule = tuple[tuple[int, ...], ...]
+
+#: Share of the points that may be asked to see which variables matter.
+RELEVANCE = 0.3
+
+
+@dataclass
+class PoolSearch:
+    """One search: what it was given, and its state, which is what a checkpoint holds.
+
+    ::
+
+        Q <- empty
+        repeat until found or the budget is used up:
+            P <- empty
+            for each group of the schedule:
+                free it
+                repeat until one of P fits, or the round's share of the budget is used up:
+                    P <- regressor(P, data of the new split)
+                    for each candidate of P: K fresh trials, fit, freeze
+                offer P to Q
+            found if the best of Q holds on fresh uncontrolled data
+    """
+
+    lab: Lab
+    expansion: Joint
+    schedule: Schedule
+    journal: Journal
+    checkpoint: Checkpoint | None = None
+
+    hall: Hall | None = None
+    answer: Finished | None = None
+    states: list[State] = field(default_factory=lambda: [State.start()])
+    number: int = 0
+    """Which group of the schedule is being freed."""
+    share: Budget | None = None
+    """Its part of the budget; None between rounds."""
+    entered: dict[str, float] = field(default_factory=dict)
+    """What had been spent when the round began."""
+    passed: dict[str, float] = field(default_factory=dict)
+    """What had been spent when the pass through the schedule began."""
+    resume: Json | None = None
+    """What the regressor goes on from."""
+    latest: MaskedTree | None = None
+    """The best tree that the regressor has told of."""
+
+    def __post_init__(self) -> None:
+        self._free_only(range(self.lab.n_vars))
+
+    @property
+    def best_error(self) -> float:
+        """The error of the best of the hall."""
+        return self.hall.best[0][0] if self.hall is not None and self.hall.best else np.inf
+
+    def _free_only(self, relevant: Sequence[int]) -> None:
+        """Leave variables that do not matter as they are; where none does, all are freed."""
+        self.relevant = tuple(relevant) or tuple(range(self.lab.n_vars))
+        groups = [tuple(column for column in group if column in self.relevant) for group in self.schedule]
+        self.groups = tuple(_groups([group for group in groups if group]))
+        self.journal.n_rounds = len(self.groups)
+
+    # --- the state, in and out ---
+
+    def begin(self) -> None:
+        """Find out what the answers are like, and which variables matter; draw the data of the hall."""
+        options = self.expansion.options
+        self.lab.begin(plain=options.published)
+        self.lab = self.lab.at(self.lab.evidence.at(options.rule))
+        if not options.published:
+            self._free_only(relevant_variables(self.lab, max_queries=RELEVANCE * self.lab.budget.queries_left()))
+        n_points = int(min(options.hall_points, max(self.lab.budget.queries_left() // 3, 8)))
+        trials = self.lab.trials(range(self.lab.n_vars), 2, n_points // 2)
+        self.hall = Hall(options.hall_size, Dataset.of(trials), self.lab)
+
+    def state(self, regressor: Json | None) -> Json:
+        """Return the state in JSON values; `regressor` is that of the regressor."""
+        share = self.share
+        return {
+            "rng": self.lab.rng.bit_generator.state,
+            "oracle": getattr(self.lab.oracle, "state", dict)(),  # a count, a random stream, where it has them
+            "spent": self.lab.budget.spent,
+            "noise": self.lab.evidence.noise,
+            "scale": self.lab.scale,
+            "relevant": self.relevant,
+            "hall": None if self.hall is None else self.hall.state(),
+            "rounds": [record.state() for record in self.journal.rounds],
+            "pool": [tree_state(state.tree) for state in self.states if not state.empty],
+            "number": self.number,
+            "share": None if share is None else {"limits": share.limits, "spent": share.spent},
+            "entered": self.entered,
+            "passed": self.passed,
+            "regressor": regressor,
+        }
+
+    def restore(self, state: Json) -> None:
+        """Take over a state that :meth:`state` returned."""
+        lab = self.lab
+        lab.rng.bit_generator.state = state["rng"]
+        if state["oracle"]:
+            getattr(lab.oracle, "restore")(state["oracle"])  # noqa: B009
+        lab.budget.resume(state["spent"])
+        lab.know_noise(state["noise"])
+        lab.facts["scale"] = float(state["scale"])
+        lab = self.lab = lab.at(lab.evidence.at(self.expansion.options.rule))
+        self._free_only([int(column) for column in state["relevant"]])
+        self.hall = Hall.restored(self.expansion.options.hall_size, state["hall"], lab)
+        self.journal.rounds = [Round.restored(record, lab.pset) for record in state["rounds"]]
+        self.number = state["number"]
+        freed = self.groups[self.number - 1][0] if self.number else ()
+        pool = [tree_from(tree, lab.pset) for tree in state["pool"]]
+        self.states = [State(tree, freed) for tree in pool] or [State.start()]
+        if state["share"] is not None:
+            self.share = Budget(**state["share"]["limits"], whole=lab.budget)
+            self.share.resume(state["share"]["spent"])
+        self.entered, self.passed = state["entered"], state["passed"]
+        self.resume = state["regressor"]
+
+    # --- the search ---
+
+    def go(self) -> str:
+        """Run rounds, again and again, until something stops the search; returns what it was."""
+        budget, options, hall = self.lab.budget, self.expansion.options, self.hall
+        assert hall is not None
+        while True:
+            if self.share is None:
+                self._enter()
+            self._round()
+            self.share = None
+            for state in self.states:
+                hall.offer(state.tree)
+                if budget.used_up():
+                    break
+            stopped_by = "found" if self._found(hall) else budget.used_up()
+            if stopped_by is not None:
+                return stopped_by
+            # What has no slots cannot grow, and was no answer: it was frozen too early.
+            self.states = [
+                s if s.tree.slots or s.outcome is None else replace(s, tree=s.outcome.tree) for s in self.states
+            ]
+            self.number += 1
+            if self.number == len(self.groups) or not self.states:
+                spent = budget.spent
+                idle = all(spent[name] == self.passed[name] for name in ("evaluations", "queries"))
+                if idle or not options.restart:  # another pass would be as idle, and so for ever
+                    return "exhausted"
+                self.number, self.states = 0, [State.start()]
+
+    def _enter(self) -> None:
+        """Begin a round: it gets its share of what is left."""
+        self.entered = self.lab.budget.spent
+        if self.number == 0:
+            self.passed = self.entered
+        self.share = self.lab.budget.part(1 / (len(self.groups) - self.number))
+
+    def _round(self) -> None:
+        """Let the regressor grow the pool on the new split until something holds."""
+        assert self.share is not None
+        lab, options = self.lab.within(self.share), self.expansion.options
+        freed, new = self.groups[self.number]
+        states = self.states
+        while True:
+            before = lab.budget.evaluations
+            self._tell(
+                self.hall.best[0][0] if self.hall is not None and self.hall.best else np.inf,
+                self.latest,
+                lambda: self.resume,
+            )
+            resume, self.resume = self.resume, None
+            states = [replace(state, freed=freed[: len(freed) - len(new)]) for state in states]
+            known = Known(tell=self._tell, resume=resume)
+            grown = free(states, new, self.expansion, lab, known=known, tie=not options.published)
+            self.states = states = next(grown, [])
+            if not states:
+                return
+            # What fits the trials of the search and not those of the experiment was no answer: go on from there.
+            if states[0].holds or lab.budget.used_up() or not options.restart or lab.budget.evaluations == before:
+                break
+        self.journal.record(states[0], self.entered)
+        if states[0].holds:
+            self.journal.best = states[0].outcome.error if states[0].outcome is not None else np.inf
+            self.journal.tell(freed, states[0].tree, self.number + 1)
+            self.states = [state for state in states if state.holds]
+
+    def _tell(self, error: float, tree: MaskedTree | None, regressor: Callable[[], Json | None]) -> None:
+        """Show progress, and write a checkpoint if it is time."""
+        self.latest = tree
+        self.journal.best = error
+        self.journal.tell(self.groups[self.number][0], None, self.number + 1)
+        if self.checkpoint is not None:
+            self.checkpoint.save(lambda: self.state(regressor()))
+
+    def _found(self, hall: Hall) -> bool:
+        """Whether the best of the hall holds, constants as they are, on fresh uncontrolled data.
+
+        Beyond the published method, also refitted and shortly written, and on a wider domain.
+        """
+        options, lab = self.expansion.options, self.lab
+        if not hall.best or (lab.evidence.noise == 0 and hall.best[0][0] > options.rule.error):
+            return False
+        data = Dataset.of(lab.trials(range(lab.n_vars), 1, options.hall_points))
+        rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
+        if not lab.evidence.at(rule).fits(lab.fit(literals(hall.best[0][1]), data), data):
+            return False
+        if options.published or lab.pset is not None:
+            return True
+        final = finish(hall.best[0][1], lab)
+        if final is None or not accepted(final.tree, lab):
+            return False
+        self.answer = final
+        return True
+
+
+def check_schedule(schedule: Schedule, n_vars: int) -> None:
+    """Raise VsrError unless each variable is freed once."""
+    freed = [column for group in schedule for column in group]
+    if sorted(freed) != list(range(n_vars)):
+        raise VsrError(f"schedule {schedule} does not free each of {n_vars} variables once")
+
+
+def _groups(schedule: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield, round by round, all variables that are free, and those that were not before."""
+    freed: tuple[int, ...] = ()
+    for group in schedule:
+        freed += tuple(group)
+        yield freed, tuple(group)

@@ -1,0 +1,81 @@
+"""What is not worth its nodes and constants in noise goes: backward elimination by the description length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.lab.criterion import NODE
+from deap_vsr.lab.evidence import Noisy
+from deap_vsr.lab.lab import Lab
+from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.expand import expand
+from deap_vsr.tree.operators import Array
+from deap_vsr.tree.tidy import without_inverses
+
+
+def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
+    """Return the first `count` fits that differ in what they leave: exp(log(C*x)) is C*x."""
+    kept: list[Fit] = []
+    for outcome in outcomes:
+        if len(kept) == count:
+            break
+        same = [np.all(np.abs(outcome.errors - other.errors) <= 1e-4 * other.errors) for other in kept]
+        if not any(same):
+            kept.append(outcome)
+    return kept
+
+
+def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Noisy, node: float = NODE) -> Fit:
+    """Return the fit without what is not worth its nodes, at the price of `node` each, and constants.
+
+    Backward elimination: an operand takes the place of its operator, whichever lowers the price most, until none
+    does. So terms and factors go, and functions that do nothing or undo each other. What is shorter multiplied out, is.
+    """
+
+    def price(attempt: Fit) -> float:
+        return evidence.price(attempt, data, node, tied=False)
+
+    plain = [without_inverses(tree, lab.function_set) for tree in outcome.trees]
+    if str(plain[0]) != str(outcome.trees[0]):
+        again = lab.fit(plain[0], data, starts=np.array([tree.constants for tree in plain]), n_starts=0)
+        if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
+            outcome = again
+    least = price(outcome)
+    while lab.budget.used_up() is None:
+        best = outcome
+        for tree, starts in _shorter(outcome, lab.function_set):
+            again = lab.fit(tree, data, starts=starts, n_starts=0)
+            lower = price(again)
+            if lower < least:
+                best, least = again, lower
+            if lab.budget.used_up() is not None:
+                break
+        if best is outcome:
+            break
+        outcome = best
+    return outcome
+
+
+def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
+    """Yield trees with one operator less, and where their constants start."""
+    tree = outcome.tree
+    seen = set()
+    for position, node in enumerate(tree):
+        first = position + 1
+        for _ in range(node.arity):
+            operand = tree.searchSubtree(first)
+            kept = [*range(position), *range(operand.start, operand.stop)]
+            kept += range(tree.searchSubtree(position).stop, len(tree))
+            first = operand.stop
+            shorter = MaskedTree([tree[i] for i in kept])
+            text = shorter.to_infix(skeleton=True)
+            if text not in seen and any(not n.arity and isinstance(n.value, str) for n in shorter):
+                seen.add(text)
+                columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
+                yield shorter, outcome.constants[:, columns]
+    expanded = expand(tree, function_set)
+    if expanded is not None and len(expanded) < len(tree):
+        yield expanded, None

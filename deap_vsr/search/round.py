@@ -1,0 +1,119 @@
+"""The round: expand, verify on fresh joint data, freeze, tie. Every search goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.lab.evidence import Noisy
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.freezing import freeze
+from deap_vsr.search.prune import unlike
+from deap_vsr.search.records import State
+from deap_vsr.search.tables import NOTHING, Grown, Known
+from deap_vsr.search.ties import factor_ties
+from deap_vsr.tree import MaskedTree
+
+#: A formula whose price in noise is so much above the best one's is not followed: a Bayes factor of exp(-20).
+FOLLOWED = 40.0
+#: Where more formulas hold in noise than can be followed, so many times the data decide.
+MORE_DATA = 4
+
+
+class Expansion(Protocol):
+    """How a round grows formulas."""
+
+    @property
+    def n_starts(self) -> int:
+        """Starts, beside the known ones, for fitting what has grown."""
+
+    def expand(
+        self, states: Sequence[State], new: tuple[int, ...], lab: Lab, effort: str = "all", known: Known = NOTHING
+    ) -> Iterator[list[Grown]]:
+        """Yield formulas grown from `states` with `new` variables freed; those of a list are compared together."""
+
+    def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
+        """Return fresh joint data to judge them by; None if there are none."""
+
+    def settled(self, outcome: Fit, data: Dataset, lab: Lab) -> Fit | None:
+        """Return a fit that holds in the form in which it goes on; None if it is of no use."""
+
+
+def free(
+    states: Sequence[State],
+    new: tuple[int, ...],
+    expansion: Expansion,
+    lab: Lab,
+    effort: str = "all",
+    known: Known = NOTHING,
+    *,
+    width: int | None = None,
+    tie: bool = True,
+) -> Iterator[list[State]]:
+    """Free variables: yield lists of what became of `states`, what holds first, best first.
+
+    ::
+
+        for each list of formulas that the expansion grows:
+            fresh joint data, the same for all of them
+            fit; those that hold, in the order that the evidence gives them, are frozen, and tied slots factored out
+
+    Parameters
+    ----------
+    known : what the expansion is told beside
+    width : the most to go on with, where more data may decide which; default: all
+    tie : whether slots whose ratio is the same at all settings become one
+    """
+    freed = (*states[0].freed, *new)
+    for grown in expansion.expand(states, new, lab, effort, known):
+        yield verified(grown, freed, expansion, lab, width, tie) if grown else []
+
+
+def verified(
+    grown: Sequence[Grown], freed: tuple[int, ...], expansion: Expansion, lab: Lab, width: int | None, tie: bool
+) -> list[State]:
+    """Return what the same fresh joint data say of formulas: what holds, best first and frozen, then what does not."""
+    failed: list[State] = []
+    candidates = list(grown)
+    times = 1
+    while True:
+        data = expansion.check(candidates, freed, lab, times)
+        if data is None:
+            return failed
+        holding: list[tuple[tuple[float, float], Fit, Grown]] = []
+        for formula in candidates:
+            outcome = lab.fit(formula.tree, data, starts=formula.starts, n_starts=expansion.n_starts)
+            settled = expansion.settled(outcome, data, lab) if lab.evidence.fits(outcome, data) else None
+            if settled is not None:
+                holding.append((lab.evidence.order(settled, data), settled, formula))
+            else:
+                excess = lab.evidence.excess(outcome, data)
+                failed.append(State(outcome.tree, freed, False, outcome, formula.solved, formula.parent, None, excess))
+            if lab.budget.used_up() is not None:
+                break
+        holding.sort(key=lambda item: item[0])
+        near = holding
+        if isinstance(lab.evidence, Noisy):
+            near = [item for item in holding if item[0][0] <= holding[0][0][0] + FOLLOWED]
+            distinct = {id(outcome) for outcome in unlike([outcome for _, outcome, _ in near], len(near))}
+            kept = [item for item in near if id(item[1]) in distinct]
+        else:
+            kept = near
+        if width is None or len(kept) <= width or times > 1 or lab.budget.used_up() is not None:
+            frozen = [
+                State(_frozen(outcome, data, lab, tie), freed, True, outcome, formula.solved, formula.parent)
+                for _, outcome, formula in kept[:width]
+            ]
+            return [*frozen, *failed]
+        candidates, times = [formula for _, _, formula in near], MORE_DATA
+
+
+def _frozen(outcome: Fit, data: Dataset, lab: Lab, tie: bool) -> MaskedTree:
+    frozen = freeze(outcome, data, lab.evidence)
+    if not tie or not frozen.slots:
+        return frozen
+    places = {position: i for i, position in enumerate(outcome.tree.open_constants)}
+    columns = [places[position] for position in frozen.slots]
+    errors = lab.evidence.standard_errors(outcome, data)
+    return factor_ties(frozen, outcome.constants[:, columns], errors[:, columns], lab.evidence, lab.function_set)

@@ -1,0 +1,101 @@
+"""Searches one after the other, each handed the same laboratory, and so everything that was measured before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from deap_vsr.lab.evidence import Noisy
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.finish import better
+from deap_vsr.search.joint import Joint
+from deap_vsr.search.pool import Schedule
+from deap_vsr.search.records import Found
+from deap_vsr.search.slotwise import Slotwise
+from deap_vsr.search.sums import Sums
+from deap_vsr.search.vertical import Tell, vertical
+from deap_vsr.tree import Constant
+
+#: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
+SECOND_LOOK = 4_000_000
+
+
+def in_sequence(
+    lab: Lab, expansions: Sequence[Joint | Slotwise | Sums], order: Schedule | None, tell: Tell
+) -> tuple[Schedule, Found]:
+    """Try expansions until one finds a formula; returns the order of variables and what was found.
+
+    ::
+
+        for each expansion:
+            search with it
+            where a formula stands already: keep the better of both
+            stop at a formula that nothing shorter is likely to stand for, or at a limit
+    """
+    best: Found | None = None
+    schedule: Schedule = ()
+    for expansion in expansions:
+        if isinstance(expansion, Joint):
+            if lab.budget.queries_left() < _least(expansion):
+                best = None if best is None else replace(best, stopped_by="queries")
+                break
+            other = vertical(lab, expansion, schedule, tell)
+        else:
+            # Where a formula stands, twice as many points will tell.
+            second = best is not None and best.stopped_by == "found"
+            part = lab.part(evaluations=SECOND_LOOK, queries=2 * lab.budget.queries, names=()) if second else lab
+            other = vertical(part, expansion, order, tell)
+        best = other if best is None else _together(best, other, lab)
+        freed = best.rounds[-1].freed if best.rounds else ()
+        schedule = tuple((column,) for column in (*freed, *(c for c in range(lab.n_vars) if c not in freed)))
+        if not _goes_on(best, expansion, lab):
+            break
+    assert best is not None
+    return schedule, best
+
+
+def _goes_on(found: Found, expansion: Joint | Slotwise | Sums, lab: Lab) -> bool:
+    """Whether the next search is worth its while."""
+    if found.stopped_by == "found":
+        return isinstance(expansion, Sums) and not _convincing(found)
+    # In noise a table may want more points than there are, and what is left may do for joint expansion.
+    in_noise = lab.evidence.noise > 0 and isinstance(expansion, Slotwise)
+    return found.stopped_by in (("exhausted", "queries") if in_noise else ("exhausted",))
+
+
+def _convincing(found: Found) -> bool:
+    """Whether a sum has a single number, or short ones: they are hardly there by chance.
+
+    Another sum that holds in noise may only approximate something shorter.
+    """
+    numbers = [node.value for node in found.tree or () if isinstance(node, Constant) and abs(node.value) != 1.0]
+    return len(numbers) <= 1 or all(float(f"{number:.1e}") == number for number in numbers)
+
+
+def _least(expansion: Joint) -> int:
+    """Return how many points a joint search of one round asks."""
+    options = expansion.options
+    return options.hall_points + (options.n_trials + 1) * options.n_points
+
+
+def _together(first: Found, second: Found, lab: Lab) -> Found:
+    """Return what two searches have found: what the second has, if it is found, else the better of both."""
+    if first.stopped_by == "found":
+        shorter = False
+        if second.stopped_by == "found" and first.tree is not None and second.tree is not None:
+            assert isinstance(lab.evidence, Noisy)
+            shorter = better([first.tree, second.tree], lab, lab.evidence) == 1
+        stopped_by = "interrupted" if second.stopped_by == "interrupted" else "found"
+        best, other = (second, first) if shorter else (first, second)
+        return replace(best, rounds=[*other.rounds, *best.rounds], stopped_by=stopped_by)
+    if second.stopped_by == "found" or not first.hall:
+        return replace(second, rounds=[*first.rounds, *second.rounds])
+    hall = sorted([*first.hall, *second.hall], key=lambda entry: entry[0])
+    best, other = (first, second) if hall[0] in first.hall else (second, first)
+    return replace(
+        second,
+        tree=hall[0][1],
+        hall=hall,
+        rounds=[*other.rounds, *best.rounds],
+        standard_errors=best.standard_errors,
+    )

@@ -1,0 +1,263 @@
+"""Slotwise expansion: every slot is measured as a function of one more variable, and solved on its own.
+
+The freed variables are sampled as one batch, the next one is set to a value, the rest is held, and the open constants
+are fitted. Repeated for several values, every slot has a table in one variable, whatever the number of variables is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.lab.evidence import FreezeRule, Noisy, squares
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.relevance import settings_that_show
+from deap_vsr.lab.trials import Trial
+from deap_vsr.search.contract import Candidate, Regressor, Task
+from deap_vsr.search.finish import reopened
+from deap_vsr.search.prune import pruned, unlike
+from deap_vsr.search.records import State
+from deap_vsr.search.tables import (
+    MIN_VALUES,
+    NOTHING,
+    Grown,
+    Known,
+    SlotTables,
+    Solutions,
+    Sweep,
+    combinations,
+    spread_values,
+    table_inputs,
+)
+from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.operators import Array
+
+#: When a skeleton holds in a trial, and a constant is the same in all, where answers are exact: rounding and no more.
+EXACT = FreezeRule(error=1e-17, spread=1e-19)
+#: Of a table, so many values must have been measured at all settings.
+COMPLETE = 0.6
+#: What a node costs while a formula grows in noise: what is dropped for its length does not come back.
+IDLE = 0.5
+#: Of the forms that a regressor has for a noisy table, so many are looked at.
+MAX_FORMS = 20
+
+
+@dataclass(frozen=True)
+class SlotOptions:
+    """Numbers of slotwise expansion.
+
+    A table has ``n_settings`` settings of what is held; ``sweeps`` says at which values of the new variable, first and
+    where that does not do. ``beam`` combinations of forms are tried for a variable, of at most ``n_forms`` forms of a
+    slot. A formula is verified with ``points`` and ``points_a_constant`` at each setting. ``share`` is the part of what
+    is left that the regressor may spend on one slot.
+    """
+
+    n_settings: int = 3
+    sweeps: tuple[Sweep, ...] = (
+        Sweep(12),
+        Sweep(28, even=True, spare=3),
+        Sweep(24, window=0.2, spare=3),
+        Sweep(24, window=0.04),
+    )
+    beam: int = 4
+    n_forms: int = 6
+    points: int = 4
+    points_a_constant: int = 1
+    share: float = 0.5
+    n_starts: int = 2
+    max_nodes: int = 300
+    """Formulas grown in all."""
+    thrifty: bool = False
+    """Whether points are so few that variables are freed as they come, and not tried beforehand."""
+
+    @classmethod
+    def within(cls, queries: float, n_vars: int) -> SlotOptions:
+        """Return options for a run that may ask so many points: small tables where there are few for each variable."""
+        if queries >= 250 * n_vars:
+            return cls()
+        few = Sweep(8) if queries < 80 * n_vars else Sweep(10)
+        return cls(n_settings=2, sweeps=(few, Sweep(20, even=True)), thrifty=True)
+
+    @classmethod
+    def in_noise(cls) -> SlotOptions:
+        """Return options for noisy answers: each sweep has more points than the one before."""
+        sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
+        return cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
+
+
+@dataclass(frozen=True)
+class Slotwise:
+    """Slots measured one by one, and solved by a regressor."""
+
+    regressor: Regressor
+    options: SlotOptions
+
+    @property
+    def n_starts(self) -> int:
+        """Starts, beside the known ones, for fitting what has grown."""
+        return self.options.n_starts
+
+    def expand(
+        self,
+        states: Sequence[State],
+        new: tuple[int, ...],
+        lab: Lab,
+        effort: str = "all",
+        known: Known = NOTHING,
+    ) -> Iterator[list[Grown]]:
+        """Yield formulas grown at the slots that move with the new variable, those to be compared together.
+
+        Exact answers tell of each whether it is right: one after the other. In noise all that can be had from as many
+        points are compared on the same data.
+        """
+        (column,) = new
+        if isinstance(lab.evidence, Noisy):
+            for number, sweep in enumerate(self.options.sweeps):
+                grown: list[Grown] = []
+                for state in states:
+                    # What was frozen at a measured value may have been a little off, or one that moves a little.
+                    tree = state.tree if number == 0 else reopened(state.tree)
+                    found = self._solved(tree, state.freed, column, sweep, lab, "most", known.held_at)
+                    grown += combinations(tree, state, found, self.options.beam) if found is not None else ()
+                    if lab.budget.used_up() is not None:
+                        return
+                yield grown
+            return
+        for state in states:
+            solutions = known.ready or self.solutions(state, column, lab, effort)
+            for formula in combinations(state.tree, state, solutions, self.options.beam) if solutions else ():
+                yield [formula]
+
+    def held_at(self, column: int, n_held: int, lab: Lab) -> Array | None:
+        """Return settings at which `column` can be seen in noise; None if there are none."""
+        # Where nothing is held, all settings are one.
+        return settings_that_show(lab, column, self.options.n_settings if n_held else 1)
+
+    def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
+        """Return fresh joint data at the settings of the tables, enough for the most constants, if there are some."""
+        held_at = grown[0].held_at
+        assert held_at is not None
+        largest = max(formula.tree.n_constants for formula in grown)
+        n_points = times * (self.options.points + self.options.points_a_constant * largest)
+        try:
+            trials = lab.trials(freed, len(held_at), n_points, held_at)
+        except NoValuesError:
+            return None
+        return Dataset.of([replace(trial, weights=lab.evidence.weights(trial.y)) for trial in trials])
+
+    def settled(self, outcome: Fit, data: Dataset, lab: Lab) -> Fit | None:
+        """Return a fit that holds, in noise without what does nothing; None if the data do not determine it."""
+        if not isinstance(lab.evidence, Noisy):
+            return outcome
+        # Only what does nothing: with all data, in the end, it will be seen what is worth its nodes.
+        outcome = pruned(outcome, data, lab, lab.evidence, IDLE)
+        return outcome if outcome.determined.all() else None
+
+    # --- measuring and solving ---
+
+    def solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
+        """Return forms for each slot that moves with `column`, from as few points as do; None if one has none."""
+        for sweep in self.options.sweeps if effort != "cheap" else self.options.sweeps[:1]:
+            solutions = self._solved(state.tree, state.freed, column, sweep, lab, effort, None)
+            if solutions is not None:
+                return solutions
+            if lab.budget.used_up() is not None:
+                break
+        return None
+
+    def _solved(
+        self,
+        tree: MaskedTree,
+        freed: Sequence[int],
+        column: int,
+        sweep: Sweep,
+        lab: Lab,
+        effort: str,
+        held_at: Array | None,
+    ) -> Solutions | None:
+        tables = self.measure(tree, freed, column, sweep, lab, held_at)
+        if tables is None:
+            return None
+        forms: dict[int, list[Candidate]] = {}
+        for slot in tables.moving():
+            found = self._solve(tables, slot, lab, effort)
+            if not found:
+                return None
+            forms[tree.open_constants[slot]] = found
+        return Solutions(tables, forms)
+
+    def measure(
+        self, tree: MaskedTree, freed: Sequence[int], column: int, sweep: Sweep, lab: Lab, held_at: Array | None = None
+    ) -> SlotTables | None:
+        """Fit the open constants at several values of `column`, at several settings of what is held."""
+        grid = spread_values(lab.variables[column], sweep, lab.rng)
+        K = self.options.n_settings + sweep.spare if held_at is None else len(held_at)
+        J, L = len(grid), tree.n_constants
+        B = sweep.n_points * max(L, 1) if sweep.n_points else 1 if len(tree) == 1 else L + 3
+        if lab.budget.queries_left() < K * J * B:
+            raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
+        at = lab.draw(K) if held_at is None else held_at
+        X = table_inputs(lab.variables, at, freed, column, grid, B, lab.rng)
+        y = lab.ask(X.reshape(K * J * B, -1)).reshape(K, J, B)
+        lab.budget.count(0)
+        if held_at is None:
+            tame = np.argsort([_decades(y[k]) for k in range(K)], kind="stable")[: self.options.n_settings]
+            X, y, at, K = X[tame], y[tame], at[tame], len(tame)
+        if B == 1:  # the slot is y itself
+            slots = np.where(np.isfinite(y), y, np.nan)
+            tables = SlotTables(column, grid, slots, np.zeros(slots.shape), at, lab.evidence).complete()
+            return tables if len(tables.grid) >= MIN_VALUES else None
+        slots, errors = np.full((2, K, J, L), np.nan)
+        places = np.argwhere(np.isfinite(y).all(axis=2))
+        if not len(places):
+            return None
+        data = Dataset.of([Trial(X[k, j], y[k, j], weights=lab.evidence.weights(y[k, j])) for k, j in places])
+        outcome = lab.fit(tree, data, n_starts=2 if sweep.n_points or sweep is self.options.sweeps[0] else 4)
+        known = lab.evidence.standard_errors(outcome, data)
+        good = lab.evidence.fitting(outcome, data) & outcome.determined.all(axis=1) & np.isfinite(known).all(axis=1)
+        for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, known, strict=True):
+            if fine:
+                slots[k, j], errors[k, j] = row, uncertain
+        tables = SlotTables(column, grid, slots, errors, at, lab.evidence).complete()
+        return tables if len(tables.grid) >= max(COMPLETE * J, MIN_VALUES) else None
+
+    def _solve(self, tables: SlotTables, slot: int, lab: Lab, effort: str) -> list[Candidate]:
+        """Return forms that fit the table of a slot, best first."""
+        trials, evidence = tables.trials(slot), lab.evidence.of_tables()
+        data = Dataset.of(trials)
+        limit = evidence.table_limits(len(tables.grid), 1)[0]
+        target = 1e-18 if evidence.noise == 0 else float(np.mean(limit / squares(data)))
+        task = Task(
+            [], lambda rng: trials, lab.function_set, (tables.column,), lab.n_vars,
+            lab.budget.part(self.options.share), target, lab.rng, effort, evidence,
+        )  # fmt: skip
+        found = self.regressor.regress(task)
+        if not isinstance(evidence, Noisy):
+            return found
+        outcomes = []
+        for form in found[:MAX_FORMS]:
+            if (form.errors * squares(data) <= limit).all() and form.tree.n_constants < len(tables.grid):
+                outcome = lab.fit(form.tree, data, starts=form.constants, n_starts=0)
+                outcomes.append(pruned(outcome, data, lab, evidence, IDLE))
+        outcomes.sort(key=lambda outcome: evidence.price(outcome, data, tied=False))
+        return [Candidate.of(outcome) for outcome in unlike(outcomes, self.options.n_forms)]
+
+
+def simplicity(solutions: Solutions | None) -> tuple[int, int]:
+    """Order variables by their reduced form: few constants and nodes first, unsolved ones last."""
+    if solutions is None:
+        return (10**6, 0)
+    best = [found[0] for found in solutions.forms.values()]
+    return sum(candidate.tree.n_constants for candidate in best), sum(len(candidate.tree) for candidate in best)
+
+
+def _decades(y: Array) -> float:
+    """Return how many decades the values of a setting span; inf where hardly any is finite."""
+    size = np.abs(y[np.isfinite(y) & (y != 0)])
+    if len(size) < 0.7 * y.size:
+        return np.inf
+    return float(np.log10(size.max() / np.quantile(size, 0.1)))
