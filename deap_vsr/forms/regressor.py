@@ -1,76 +1,24 @@
-"""The systematic regressor: the stages in order, from cheap to expensive, behind the shared contract."""
+"""The systematic regressor: stages in order, from cheap to expensive, behind the shared contract."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.forms.inner import TRIPLES, inner_constants
-from deap_vsr.forms.peeling import divided, peeled
-from deap_vsr.forms.ratios import ratios
-from deap_vsr.forms.roots import roots
-from deap_vsr.forms.skeletons import EFFORTS, QUICK, small_skeletons
-from deap_vsr.forms.sums import sparse_sums
-from deap_vsr.forms.table import Form, Table, Target, starts_of
+from deap_vsr.forms.stage import STAGES, Stage
+from deap_vsr.forms.table import Form, Step, Table, starts_of
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.criterion import price_in_noise, unlike
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.tree import MaskedTree, variable
 
-Found = tuple[list[Form], int]
-
-#: In noise, so many stages of a kind are looked through once a form fits.
-STAGES_IN_NOISE = 60
-
-
-def cheap_stages(table: Table) -> Iterator[Found]:
-    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios, roots."""
-    plain = Target.plain(table)
-    yield sparse_sums(plain, (150, 120, 45))
-    once = list(peeled(plain))
-    twice = [inner for target in once for inner in peeled(target)]
-    factors = list(divided(table, 12))
-    behind = [inner for target in factors for inner in peeled(target)]
-    for target in (*once, *twice, *factors, *behind):
-        yield sparse_sums(target, (30, 24))
-    for target in (*once, *twice, *factors):
-        yield sparse_sums(target, (0, 45, 24))
-    yield sparse_sums(plain, (0, 0, 0, 28))
-    yield ratios(plain, counts=(0, 26, 22, 18))
-    yield roots(plain)
-    for target in twice:
-        for inner in peeled(target):
-            yield sparse_sums(inner, (12, 9))
-    for target in once:
-        yield ratios(target, counts=(0, 26, 22, 18))
-    for target in once:
-        yield roots(target, (0, 38, 32))
-    for target in behind:
-        yield sparse_sums(target, (0, 0, 20))
-    yield sparse_sums(plain, (0, 0, 0, 0, 20))
-    yield ratios(plain)
-
-
-def expensive_stages(table: Table) -> Iterator[Found]:
-    """Yield what the stages with inner constants find, behind simple targets first."""
-    plain = Target.plain(table)
-    once = list(peeled(plain))
-    factors = list(divided(table, 8))
-    yield from inner_constants(plain)
-    for target in once:
-        yield from inner_constants(target, 3)
-    for target in factors:
-        yield from inner_constants(target, 2)
-    yield from inner_constants(plain, 4, TRIPLES)
-    for target in factors[:4]:
-        for inner in peeled(target):
-            yield from inner_constants(inner, 1)
-    for target in once:
-        yield from inner_constants(target, 2, TRIPLES)
+#: In noise, so many steps of stages of the same effort in a row are looked through once a form fits.
+STEPS_IN_NOISE = 60
 
 
 @dataclass(frozen=True)
@@ -79,10 +27,12 @@ class FormsRegressor:
 
     A task is solved that asks for a formula of one variable: with nothing to start from, or with candidates of one
     slot. ``keep`` forms are returned at most. With ``noisy`` the weights of the trials are inverse variances.
+    ``stages`` are tried in their order; :mod:`deap_vsr.forms.stage` says how to write one.
     """
 
     keep: int = 3
     noisy: bool = False
+    stages: tuple[Stage, ...] = field(default=STAGES, repr=False)
 
     def regress(self, task: Task) -> list[Candidate]:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
@@ -95,20 +45,13 @@ class FormsRegressor:
 
     def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
         table = Table.of(trials, column, task.function_set, self.noisy)
-        data = table.dataset()
-        if self.noisy:
-            return [_candidate(outcome, column) for outcome in self._best(table, data, task)]
-        found = self._first(table, data, task, cheap_stages(table))
-        if not found and task.effort != "cheap" and task.budget.used_up() is None:
-            found = self._first(table, data, task, expensive_stages(table))
-        if not found and task.effort != "cheap" and task.budget.used_up() is None:
-            efforts = EFFORTS if task.effort == "all" else QUICK
-            found = self._first(table, data, task, small_skeletons(Target.plain(table), efforts))
-        return [_candidate(outcome, column) for outcome in found]
+        search = self._best if self.noisy else self._first
+        return [_candidate(outcome, column) for outcome in search(table, table.dataset(), task)]
 
-    def _first(self, table: Table, data: Dataset, task: Task, stages: Iterable[Found]) -> list[Fit]:
-        """Return the fits of the first stage that has some."""
-        for forms, tried in stages:
+    def _first(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
+        """Return the fits of the first step that has some."""
+        wanted = [stage for stage in self.stages if stage.is_wanted(task.effort)]
+        for forms, tried in _steps(wanted, table):
             task.budget.count(tried)
             good = []
             for form in forms:
@@ -125,16 +68,14 @@ class FormsRegressor:
 
     def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
-        stages = [cheap_stages(table)]
-        if task.effort != "cheap":
-            stages.append(inner_constants(Target.plain(table)))
         good = []
-        for group in stages:
-            for count, (forms, tried) in enumerate(group):
+        for _, row in groupby(self.stages, key=lambda stage: stage.effort):
+            wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
+            for count, (forms, tried) in enumerate(_steps(wanted, table)):
                 task.budget.count(tried)
                 fitted = [self._fitted(form, table, data, task) for form in forms]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
-                if task.budget.used_up() or (good and count >= STAGES_IN_NOISE):
+                if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break
         return unlike(sorted(good, key=lambda outcome: price_in_noise(outcome, data, 1.0)), self.keep)
 
@@ -180,6 +121,12 @@ class FormsRegressor:
                         result.append(Candidate.of(again))
             result.append(Candidate.of(outcome))
         return sorted(result, key=lambda candidate: float(np.max(candidate.errors)))
+
+
+def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
+    """Yield the steps of one stage after the other."""
+    for stage in stages:
+        yield from stage.steps(table)
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
