@@ -104,23 +104,21 @@ class FormsRegressor:
         return outcome
 
     def _grow(self, task: Task, trials: list[Trial]) -> list[Candidate]:
-        """Pass candidates on; one with a single slot grows at it, the values of the slot being solved for."""
-        result = []
+        """Return the candidates, fitted, best first; one that is affine in its only slot also with forms there."""
+        found = []
         for tree in task.candidates:
-            outcome = fit(tree, trials, n_starts=1)
-            task.budget.count(outcome.evaluations)
-            if len(tree.slots) == 1 and len(task.columns) == 1 and not (outcome.errors <= task.target).all():
-                solved = [_slot_trial(tree, trial) for trial in trials]
-                if all(trial is not None for trial in solved):
-                    inner = self._solve(task, [trial for trial in solved if trial is not None], task.columns[0])
-                    place = tree.slots[0]
-                    for candidate in inner:
-                        grown = MaskedTree([*tree[:place], *candidate.tree, *tree[place + 1 :]])
-                        again = fit(grown, trials, starts=candidate.constants, n_starts=0)
-                        task.budget.count(again.evaluations)
-                        result.append(Candidate.of(again))
-            result.append(Candidate.of(outcome))
-        return sorted(result, key=lambda candidate: float(np.max(candidate.errors)))
+            found.append(fit(tree, trials, n_starts=1))
+            task.budget.count(found[-1].evaluations)
+            only = len(tree.slots) == tree.n_constants == len(task.columns) == 1
+            if not only or (found[-1].errors <= task.target).all():
+                continue
+            place, table = tree.slots[0], [_slot_trial(tree, trial) for trial in trials]
+            known = all(np.isfinite(trial.y).all() for trial in table)
+            for form in self._solve(task, table, task.columns[0]) if known else ():
+                grown = [*tree[:place], *form.tree, *tree[place + 1 :]]
+                found.append(fit(grown, trials, starts=form.constants, n_starts=0))
+                task.budget.count(found[-1].evaluations)
+        return sorted(map(Candidate.of, found), key=lambda candidate: float(np.max(candidate.errors)))
 
 
 def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
@@ -134,16 +132,12 @@ def _candidate(outcome: Fit, column: int) -> Candidate:
     return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants, outcome.evaluations)
 
 
-def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial | None:
-    """Return the trial of the values that the only slot must have; None if the tree is not affine in it."""
-    values = [tree.with_constants([value]).evaluate(trial.X) for value in (0.0, 1.0, 2.0)]
-    slope = values[1] - values[0]
+def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial:
+    """Return the trial of the values that the only open constant must have; NaN where the tree is not affine in it."""
+    zero, one, two = (tree.with_constants([value]).evaluate(trial.X) for value in (0.0, 1.0, 2.0))
     with np.errstate(all="ignore"):
-        affine = np.allclose(values[2] - values[1], slope, rtol=1e-9, atol=0.0)
-        slot = (trial.y - values[0]) / slope
-    if not affine or not np.isfinite(slot).all():
-        return None
-    return Trial(trial.X, slot, trial.free)
+        affine = np.isclose(two - one, one - zero, rtol=1e-9, atol=0.0)
+        return Trial(trial.X, np.where(affine, (trial.y - zero) / (one - zero), np.nan), trial.free)
 
 
 @dataclass(frozen=True)

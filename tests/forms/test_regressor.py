@@ -263,6 +263,13 @@ def test_a_candidate_that_is_not_affine_in_one_slot_is_fitted_and_passed_on(text
     assert found[0].constants.shape == (1, tree.n_constants)
 
 
+def test_a_candidate_with_another_open_constant_beside_its_slot_is_fitted_and_passed_on():
+    tree = MaskedTree.from_infix("x1*C + C").with_mask([0, 0, 0, 1, 0])
+    assert (len(tree.slots), tree.n_constants) == (1, 2)
+    found = FormsRegressor().regress(make_task(lambda X: X[:, 0] * X[:, 1], [tree], columns=(1,)))
+    assert [candidate.tree.to_infix(skeleton=True) for candidate in found] == ["x1*C + C"]
+
+
 def test_a_candidate_that_fits_already_does_not_grow():
     tree = MaskedTree.from_infix("x1*C").with_mask([0, 0, 1])
     found = FormsRegressor().regress(make_task(lambda X: 3.0 * X[:, 0], [tree], columns=(1,)))
