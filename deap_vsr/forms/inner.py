@@ -16,7 +16,7 @@ from deap_vsr.engine.subsets import scan_subsets
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.ratios import ratio_nodes
 from deap_vsr.forms.sums import sum_nodes
-from deap_vsr.forms.table import Form, Target
+from deap_vsr.forms.table import Form, Step, Target
 from deap_vsr.tree import Constant, Node, node_from_name, operators
 from deap_vsr.tree.operators import Array, Indices
 
@@ -51,10 +51,8 @@ class Family:
         return Family(self.thetas, self.values[part], self.nodes[part], self.costs[part])
 
 
-def inner_constants(
-    target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS
-) -> Iterator[tuple[list[Form], int]]:
-    """Yield, family by family, forms to be fitted, and how many subsets were tried; the constants are starts only.
+def inner_constants(target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS) -> Iterator[Step]:
+    """Yield, family by family, forms to be fitted; their constants are starts only.
 
     `counts` says among how many columns sums of 1, 2, ... terms are looked for; `n_inner` how many of the first atoms
     are tried as g.
@@ -190,7 +188,7 @@ class _Scan:
         tried = scan_subsets(A, z, np.array(self.counts), first_below, best, least)
         return best, least, tried
 
-    def forms(self) -> tuple[list[Form], int]:
+    def forms(self) -> Step:
         """Return forms at the deepest dips, each followed in smaller and smaller steps; how many subsets were tried."""
         thetas = self.family.thetas
         _, coarse, tried = self.search(thetas)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.sums import Dictionary, fitting_subsets, sum_nodes
-from deap_vsr.forms.table import Form, Target
+from deap_vsr.forms.table import Form, Step, Target
 from deap_vsr.tree import Constant, node_from_name
 
 #: Terms of P and Q together, and among how many of them they are looked for.
 COUNTS = (0, 26, 22, 18, 16)
 
 
-def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep: int = 3) -> tuple[list[Form], int]:
-    """Return forms P/(1 + Q) with sums P and Q; noisy data are left to other stages, as z is on both sides."""
+def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep: int = 3) -> Iterator[Step]:
+    """Yield, in one step, forms P/(1 + Q) with sums P and Q.
+
+    Noisy data are left to other stages, as z is on both sides.
+    """
     table = target.table
     if table.evidence.noise > 0 or "add" not in table.allowed or not table.allowed & {"div", "inv"}:
-        return [], 0
+        yield [], 0
+        return
     plain = Dictionary.of_atoms(target, 14)
     n_below = min(below, len(plain.nodes) - 1)
     times_z = plain.values[1 : n_below + 1] * target.z
@@ -47,7 +51,7 @@ def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep:
         cost = sum(1 + both.costs[i] for i in subset) + 3 + target.cost
         if written:
             forms.append(Form.of(written, cost))
-    return forms, tried
+    yield forms, tried
 
 
 def ratio_nodes(P: Nodes, Q: Nodes, target: Target) -> Nodes:

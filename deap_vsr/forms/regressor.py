@@ -1,115 +1,55 @@
-"""The systematic regressor: the stages in order, from cheap to expensive, behind the shared contract."""
+"""The systematic regressor: stages in order, from cheap to expensive, behind the shared contract."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.forms.inner import TRIPLES, inner_constants
-from deap_vsr.forms.peeling import divided, peeled
-from deap_vsr.forms.ratios import ratios
-from deap_vsr.forms.roots import roots
-from deap_vsr.forms.skeletons import EFFORTS, QUICK, small_skeletons
-from deap_vsr.forms.sums import sparse_sums
-from deap_vsr.forms.table import Form, Table, Target, starts_of
+from deap_vsr.forms.stage import STAGES, Stage
+from deap_vsr.forms.table import Form, Step, Table, starts_of
 from deap_vsr.lab.evidence import Noisy
-from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.search.prune import unlike
 from deap_vsr.tree import MaskedTree, variable
 
-Found = tuple[list[Form], int]
-
-#: In noise, so many stages of a kind are looked through once a form fits.
-STAGES_IN_NOISE = 60
-
-
-def cheap_stages(table: Table) -> Iterator[Found]:
-    """Yield what the cheap stages find, those with few constants first: sums, peeling, ratios, roots."""
-    plain = Target.plain(table)
-    yield sparse_sums(plain, (150, 120, 45))
-    once = list(peeled(plain))
-    twice = [inner for target in once for inner in peeled(target)]
-    factors = list(divided(table, 12))
-    behind = [inner for target in factors for inner in peeled(target)]
-    for target in (*once, *twice, *factors, *behind):
-        yield sparse_sums(target, (30, 24))
-    for target in (*once, *twice, *factors):
-        yield sparse_sums(target, (0, 45, 24))
-    yield sparse_sums(plain, (0, 0, 0, 28))
-    yield ratios(plain, counts=(0, 26, 22, 18))
-    yield roots(plain)
-    for target in twice:
-        for inner in peeled(target):
-            yield sparse_sums(inner, (12, 9))
-    for target in once:
-        yield ratios(target, counts=(0, 26, 22, 18))
-    for target in once:
-        yield roots(target, (0, 38, 32))
-    for target in behind:
-        yield sparse_sums(target, (0, 0, 20))
-    yield sparse_sums(plain, (0, 0, 0, 0, 20))
-    yield ratios(plain)
-
-
-def expensive_stages(table: Table) -> Iterator[Found]:
-    """Yield what the stages with inner constants find, behind simple targets first."""
-    plain = Target.plain(table)
-    once = list(peeled(plain))
-    factors = list(divided(table, 8))
-    yield from inner_constants(plain)
-    for target in once:
-        yield from inner_constants(target, 3)
-    for target in factors:
-        yield from inner_constants(target, 2)
-    yield from inner_constants(plain, 4, TRIPLES)
-    for target in factors[:4]:
-        for inner in peeled(target):
-            yield from inner_constants(inner, 1)
-    for target in once:
-        yield from inner_constants(target, 2, TRIPLES)
+#: In noise, so many steps of stages of the same effort in a row are looked through once a form fits.
+STEPS_IN_NOISE = 60
 
 
 @dataclass(frozen=True)
 class FormsRegressor:
     """One-variable forms as a regressor of the shared contract.
 
-    A task is solved that asks for a formula of one variable: with nothing to start from, or with candidates of one
-    slot. ``keep`` forms are returned at most, in noise ``keep_in_noise``.
+    A task is solved that asks for a formula of one variable with nothing to start from: a slot's table. ``keep`` forms
+    are returned at most, in noise ``keep_in_noise``. ``stages`` are tried in their order; :mod:`deap_vsr.forms.stage` says
+    how to write one.
     """
 
     keep: int = 3
     keep_in_noise: int = 6
+    stages: tuple[Stage, ...] = field(default=STAGES, repr=False)
 
     def regress(self, task: Task) -> list[Candidate]:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
-        trials = task.draw(task.rng)
-        if task.candidates:
-            return self._grow(task, trials)
-        if len(task.columns) != 1:
+        if task.candidates or len(task.columns) != 1:
             return []
-        return self._solve(task, trials, task.columns[0])
-
-    def _solve(self, task: Task, trials: list[Trial], column: int) -> list[Candidate]:
-        table = Table.of(trials, column, task.function_set, task.evidence)
+        table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence)
         data = table.dataset()
         if isinstance(task.evidence, Noisy):
-            return [_candidate(outcome, column) for outcome in self._best(table, data, task, task.evidence)]
-        found = self._first(table, data, task, cheap_stages(table))
-        if not found and task.effort != "cheap" and task.budget.used_up() is None:
-            found = self._first(table, data, task, expensive_stages(table))
-        if not found and task.effort != "cheap" and task.budget.used_up() is None:
-            efforts = EFFORTS if task.effort == "all" else QUICK
-            found = self._first(table, data, task, small_skeletons(Target.plain(table), efforts))
-        return [_candidate(outcome, column) for outcome in found]
+            found = self._best(table, data, task, task.evidence)
+        else:
+            found = self._first(table, data, task)
+        return [_candidate(outcome, task.columns[0]) for outcome in found]
 
-    def _first(self, table: Table, data: Dataset, task: Task, stages: Iterable[Found]) -> list[Fit]:
-        """Return the fits of the first stage that has some."""
-        for forms, tried in stages:
+    def _first(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
+        """Return the fits of the first step that has some."""
+        wanted = [stage for stage in self.stages if stage.is_wanted(task.effort)]
+        for forms, tried in _steps(wanted, table):
             task.budget.count(tried)
             good = []
             for form in forms:
@@ -126,16 +66,14 @@ class FormsRegressor:
 
     def _best(self, table: Table, data: Dataset, task: Task, evidence: Noisy) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
-        stages = [cheap_stages(table)]
-        if task.effort != "cheap":
-            stages.append(inner_constants(Target.plain(table)))
         good = []
-        for group in stages:
-            for count, (forms, tried) in enumerate(group):
+        for _, row in groupby(self.stages, key=lambda stage: stage.effort):
+            wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
+            for count, (forms, tried) in enumerate(_steps(wanted, table)):
                 task.budget.count(tried)
                 fitted = [self._fitted(form, table, data, task) for form in forms]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
-                if task.budget.used_up() or (good and count >= STAGES_IN_NOISE):
+                if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break
         return unlike(sorted(good, key=lambda outcome: evidence.price(outcome, data, tied=False)), self.keep_in_noise)
 
@@ -163,41 +101,16 @@ class FormsRegressor:
                 return again
         return outcome
 
-    def _grow(self, task: Task, trials: list[Trial]) -> list[Candidate]:
-        """Pass candidates on; one with a single slot grows at it, the values of the slot being solved for."""
-        result = []
-        for tree in task.candidates:
-            outcome = fit(tree, trials, n_starts=1)
-            task.budget.count(outcome.evaluations)
-            if len(tree.slots) == 1 and len(task.columns) == 1 and not (outcome.errors <= task.target).all():
-                solved = [_slot_trial(tree, trial) for trial in trials]
-                if all(trial is not None for trial in solved):
-                    inner = self._solve(task, [trial for trial in solved if trial is not None], task.columns[0])
-                    place = tree.slots[0]
-                    for candidate in inner:
-                        grown = MaskedTree([*tree[:place], *candidate.tree, *tree[place + 1 :]])
-                        again = fit(grown, trials, starts=candidate.constants, n_starts=0)
-                        task.budget.count(again.evaluations)
-                        result.append(Candidate.of(again))
-            result.append(Candidate.of(outcome))
-        return sorted(result, key=lambda candidate: float(np.max(candidate.errors)))
+
+def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
+    """Yield the steps of one stage after the other."""
+    for stage in stages:
+        yield from stage.steps(table)
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
     nodes = [node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in outcome.tree]
     return Candidate(MaskedTree(nodes), outcome.errors, outcome.constants)
-
-
-def _slot_trial(tree: MaskedTree, trial: Trial) -> Trial | None:
-    """Return the trial of the values that the only slot must have; None if the tree is not affine in it."""
-    values = [tree.with_constants([value]).evaluate(trial.X) for value in (0.0, 1.0, 2.0)]
-    slope = values[1] - values[0]
-    with np.errstate(all="ignore"):
-        affine = np.allclose(values[2] - values[1], slope, rtol=1e-9, atol=0.0)
-        slot = (trial.y - values[0]) / slope
-    if not affine or not np.isfinite(slot).all():
-        return None
-    return Trial(trial.X, slot, trial.free)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ sum for it has fewer constants than B^2 - A c, whose terms cancel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.sums import Dictionary, fitting_subsets, sum_nodes
-from deap_vsr.forms.table import Form, Target
+from deap_vsr.forms.table import Form, Step, Target
 from deap_vsr.tree import Constant, node_from_name
 from deap_vsr.tree.operators import Array
 
@@ -25,15 +25,16 @@ FORCED, OTHER = 9, 3
 SLACK = 1e3
 
 
-def roots(target: Target, counts: Sequence[int] = RELATION, keep: int = 3) -> tuple[list[Form], int]:
-    """Return forms (B +- sqrt(D))/A with sums A, B and D, and how many subsets were tried.
+def roots(target: Target, counts: Sequence[int] = RELATION, keep: int = 3) -> Iterator[Step]:
+    """Yield, in one step, forms (B +- sqrt(D))/A with sums A, B and D.
 
     The sign is that of the data, which must be on one branch. Noisy data are left to other stages, as z is on both
     sides; a set without a root has none of these.
     """
     table = target.table
     if table.evidence.noise > 0 or not {"add", "sqrt"} <= table.allowed or not table.allowed & {"sub", "mul"}:
-        return [], 0
+        yield [], 0
+        return
     forms: list[Form] = []
     total = 0
     for lead in (2, 1):
@@ -44,7 +45,7 @@ def roots(target: Target, counts: Sequence[int] = RELATION, keep: int = 3) -> tu
                 found, tried = relation.forms(target)
                 forms += found
                 total += tried
-    return forms[:keep], total
+    yield forms[:keep], total
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,17 +18,19 @@ from deap_vsr.engine.fitting import fit
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.inner import FACTOR_COMES_OUT, SHIFT_COMES_OUT
 from deap_vsr.forms.sums import sum_nodes
-from deap_vsr.forms.table import Form, Target
+from deap_vsr.forms.table import Form, Step, Target
 from deap_vsr.tree import Constant, MaskedTree, node_from_name, operators, variable
 
 #: Constants inside functions: fewer are left to the stages before, more are not tried.
 FEWEST, MOST = 2, 3
 #: The most that a skeleton costs.
 MAX_COST = 9
-#: How many skeletons are fitted at most from how many starts, beside that of all ones: few for all, then more for some.
-EFFORTS = ((2500, 4), (400, 20))
-#: The same where the last stage is not wanted: what costs next to nothing.
-QUICK = ((150, 4),)
+#: How many skeletons there are at most.
+LIMIT = 2500
+#: Which skeletons are fitted (begin, end), and from how many starts beside that of all ones: those that cost next to
+#: nothing; and what comes after them, few starts for all the others, then more for some.
+QUICK = ((0, 150, 4),)
+THOROUGH = ((150, LIMIT, 4), (0, 400, 20))
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class _Argument(Term):
 
 @lru_cache(maxsize=16)
 def skeletons_of(
-    function_set: tuple[str, ...], max_cost: int = MAX_COST, limit: int = EFFORTS[0][0]
+    function_set: tuple[str, ...], max_cost: int = MAX_COST, limit: int = LIMIT
 ) -> tuple[tuple[Term, ...], ...]:
     """Return the skeletons of a set, cheapest first: each one term or two that are to be added."""
     terms = _Terms(function_set)
@@ -207,17 +209,17 @@ def _belongs(function: Function, argument: _Argument) -> bool:
     return not (name != "log" and inner == "exp")
 
 
-def small_skeletons(target: Target, efforts: Sequence[tuple[int, int]] = EFFORTS) -> Iterator[tuple[list[Form], int]]:
-    """Yield, skeleton by skeleton, a form that fits the first setting, with starts for all, and the evaluations.
+def small_skeletons(target: Target, passes: Sequence[tuple[int, int, int]] = (*QUICK, *THOROUGH)) -> Iterator[Step]:
+    """Yield, skeleton by skeleton, a form if it fits the first setting, with starts for all.
 
-    What is fitted has at most half as many constants as there are points. `efforts` says how many skeletons are fitted
-    from how many starts, one pass after the other.
+    What is fitted has at most half as many constants as there are points. `passes` says which skeletons are fitted
+    (begin, end), from how many starts, one pass after the other.
     """
     table = target.table
     data = table.dataset()
     first = data.trial(0)
-    for limit, n_starts in efforts:
-        for terms in skeletons_of(table.function_set)[:limit]:
+    for begin, end, n_starts in passes:
+        for terms in skeletons_of(table.function_set)[begin:end]:
             tree = MaskedTree(_written(terms, target))
             if 2 * tree.n_constants > table.n_points:
                 continue

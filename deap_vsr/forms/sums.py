@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from deap_vsr.engine.subsets import find_subsets
 from deap_vsr.forms.atoms import Nodes
-from deap_vsr.forms.table import Form, Target
+from deap_vsr.forms.table import Form, Step, Target
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.tree import Constant, Node, node_from_name
 from deap_vsr.tree.operators import Array, Flags, Indices
@@ -46,8 +46,8 @@ class Dictionary:
         )
 
 
-def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 3) -> tuple[list[Form], int]:
-    """Return the cheapest sums of the smallest size that fits in every setting, and how many were tried."""
+def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 3) -> Iterator[Step]:
+    """Yield, in one step, the cheapest sums of the smallest size that fits in every setting."""
     dictionary = Dictionary.of_atoms(target, max(counts))
     subsets, tried = fitting_subsets(target, dictionary, counts)
     forms = []
@@ -61,7 +61,7 @@ def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 
             if written[0] is not None:
                 wrapped = [target.wrap(nodes) for nodes in written if nodes is not None]
                 forms.append(Form.of(wrapped, cost, len(chosen) < len(subset)))
-    return forms, tried
+    yield forms, tried
 
 
 def _needed(dictionary: Dictionary, subset: list[int], coefficients: Array) -> Flags:

@@ -112,7 +112,9 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A form that was found: its nodes in x1 and open constants, where those start (one row a setting), its cost.
+    """A form that was found: its nodes in x1 and open constants, where those start (rows), its cost.
+
+    Rows of starts are those of the settings, or any others: each is tried, in each setting, until one does.
 
     ``pruned`` if terms of the size of rounding were left out, so that it is a little beyond the tolerance.
     """
@@ -134,6 +136,10 @@ class Form:
     ) -> Form:
         """Make one of the nodes written for each setting, which differ in their constants."""
         return cls(written[0], starts_of(written), cost, pruned, elsewhere)
+
+
+#: One step of a stage: the forms that it proposes, and how many it has tried to come to them.
+Step = tuple[list[Form], int]
 
 
 def starts_of(written: Sequence[Nodes]) -> Array:

@@ -6,8 +6,8 @@ from one_variable import ALGEBRA, USUAL, make_trials
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, fit, register_operator
 from deap_vsr.engine import Dataset
-from deap_vsr.forms import regressor as module
 from deap_vsr.forms.regressor import Chain, FormsRegressor
+from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Table, Target
 from deap_vsr.gp.regressor import GpRegressor
@@ -263,6 +263,13 @@ def test_a_candidate_that_is_not_affine_in_one_slot_is_fitted_and_passed_on(text
     assert found[0].constants.shape == (1, tree.n_constants)
 
 
+def test_a_candidate_with_another_open_constant_beside_its_slot_is_fitted_and_passed_on():
+    tree = MaskedTree.from_infix("x1*C + C").with_mask([0, 0, 0, 1, 0])
+    assert (len(tree.slots), tree.n_constants) == (1, 2)
+    found = FormsRegressor().regress(make_task(lambda X: X[:, 0] * X[:, 1], [tree], columns=(1,)))
+    assert [candidate.tree.to_infix(skeleton=True) for candidate in found] == ["x1*C + C"]
+
+
 def test_a_candidate_that_fits_already_does_not_grow():
     tree = MaskedTree.from_infix("x1*C").with_mask([0, 0, 1])
     found = FormsRegressor().regress(make_task(lambda X: 3.0 * X[:, 0], [tree], columns=(1,)))
@@ -273,29 +280,31 @@ def test_a_candidate_that_fits_already_does_not_grow():
 # --- effort and budget ----------------------------------------------------------------------
 
 
-def test_cheap_effort_does_not_run_expensive_stages(monkeypatch):
+CHEAP = tuple(stage for stage in STAGES if stage.effort == "cheap")
+NEVER = Stage("never", lambda target: pytest.fail("an expensive stage was run"), effort="most")
+
+
+def test_cheap_effort_does_not_run_expensive_stages():
     law, rows, function_set, _ = LAWS["decay with an offset"]
     assert solve(law, rows, function_set) != []
-    monkeypatch.setattr(module, "expensive_stages", lambda table: pytest.fail("an expensive stage was run"))
-    assert solve(law, rows, function_set, effort="cheap") == []
+    regressor = FormsRegressor(stages=(NEVER, *CHEAP, NEVER))
+    assert solve(law, rows, function_set, effort="cheap", regressor=regressor) == []
 
 
-def test_expensive_stages_are_not_run_where_a_cheap_one_finds_something(monkeypatch):
-    monkeypatch.setattr(module, "expensive_stages", lambda table: pytest.fail("an expensive stage was run"))
+def test_expensive_stages_are_not_run_where_a_cheap_one_finds_something():
     for name in ("a quadratic", "1/(a+bx)", "a ratio"):
         law, rows, function_set, _ = LAWS[name]
-        assert solve(law, rows, function_set) != []
+        assert solve(law, rows, function_set, regressor=FormsRegressor(stages=(*CHEAP, NEVER))) != []
 
 
-def test_stages_behind_the_first_that_finds_something_are_not_run(monkeypatch):
+def test_steps_behind_the_first_that_finds_something_are_not_taken():
     law, rows, function_set, _ = LAWS["a quadratic"]
 
-    def stages(table):
-        yield sparse_sums(Target.plain(table), (9, 9, 9))
-        pytest.fail("one more stage was run")
+    def find(target):
+        yield from sparse_sums(target, (9, 9, 9))
+        pytest.fail("one more step was taken")
 
-    monkeypatch.setattr(module, "cheap_stages", stages)
-    assert len(solve(law, rows, function_set)) >= 1
+    assert len(solve(law, rows, function_set, regressor=FormsRegressor(stages=(Stage("sums", find),)))) >= 1
 
 
 def test_evaluations_are_those_of_the_stages_and_of_the_fits():
@@ -303,7 +312,7 @@ def test_evaluations_are_those_of_the_stages_and_of_the_fits():
     trials = make_trials(law, rows)
     task = task_of(trials, function_set, effort="cheap")
     FormsRegressor().regress(task)
-    _, tried = sparse_sums(Target.plain(Table.of(trials, 0, function_set)), (150, 120, 45))
+    _, tried = next(sparse_sums(Target.plain(Table.of(trials, 0, function_set)), (150, 120, 45)))
     assert tried < task.budget.evaluations < tried + 200
 
 
@@ -321,16 +330,15 @@ def test_no_further_stage_is_run_when_the_evaluations_are_used_up():
     trials = make_trials(law, rows)
     task = task_of(trials, function_set, evaluations=1, effort="cheap")
     assert FormsRegressor().regress(task) == []
-    _, tried = sparse_sums(Target.plain(Table.of(trials, 0, function_set)), (150, 120, 45))
+    _, tried = next(sparse_sums(Target.plain(Table.of(trials, 0, function_set)), (150, 120, 45)))
     assert task.budget.evaluations == tried
     assert task.budget.used_up() == "evaluations"
 
 
-def test_expensive_stages_are_not_begun_when_the_evaluations_are_used_up(monkeypatch):
-    monkeypatch.setattr(module, "expensive_stages", lambda table: pytest.fail("an expensive stage was run"))
+def test_expensive_stages_are_not_begun_when_the_evaluations_are_used_up():
     law, rows, function_set, _ = LAWS["decay with an offset"]
     task = task_of(make_trials(law, rows), function_set, evaluations=1)
-    assert FormsRegressor().regress(task) == []
+    assert FormsRegressor(stages=(CHEAP[0], NEVER)).regress(task) == []
 
 
 def test_a_budget_that_suffices_changes_nothing():

@@ -3,10 +3,10 @@ import pytest
 from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of
 
 from deap_vsr import CallableOracle, MaskedTree, register_operator
-from deap_vsr.forms import regressor as module
 from deap_vsr.forms.inner import inner_constants
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.skeletons import FEWEST, MOST, skeletons_of, small_skeletons
+from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Target
 from deap_vsr.search.contract import Budget, Task
 from deap_vsr.search.slots import PASSES, search_slotwise
@@ -187,7 +187,7 @@ def test_more_constants_than_half_the_points_are_not_fitted():
 
 def test_a_second_pass_goes_on_from_more_starts():
     table = make_table(lambda x, a: np.floor(a * x), [(3.0,), (2.0,)], ("add", "mul", "sin", "const"), n_points=20)
-    spent = [spent for _, spent in small_skeletons(Target.plain(table), ((3, 2), (2, 10)))]
+    spent = [spent for _, spent in small_skeletons(Target.plain(table), ((0, 3, 2), (0, 2, 10)))]
     assert len(spent) == 5
     assert min(spent[3:]) > max(spent[:3])
 
@@ -210,27 +210,25 @@ def test_skeletons_are_the_last_stage():
     assert FormsRegressor().regress(task_of(law, rows, function_set, "cheap")) == []
 
 
-def test_skeletons_are_not_tried_where_a_stage_before_finds_something(monkeypatch):
-    monkeypatch.setattr(module, "small_skeletons", lambda target, efforts: pytest.fail("skeletons were tried"))
-    assert FormsRegressor().regress(task_of(lambda x, a, b: a + np.exp(-b * x), [(1.0, 2.0), (0.4, 1.2)], USUAL))
+BEFORE, SKELETONS = STAGES[:-2], STAGES[-2:]
+
+
+def test_skeletons_are_not_tried_where_a_stage_before_finds_something():
+    never = Stage("never", lambda target: pytest.fail("skeletons were tried"))
+    regressor = FormsRegressor(stages=(*BEFORE, never))
+    assert regressor.regress(task_of(lambda x, a, b: a + np.exp(-b * x), [(1.0, 2.0), (0.4, 1.2)], USUAL))
 
 
 @pytest.mark.parametrize(("effort", "n_skeletons"), [("cheap", 0), ("most", 150), ("all", 2900)])
-def test_the_less_effort_the_fewer_skeletons(monkeypatch, effort, n_skeletons):
-    asked = []
-    monkeypatch.setattr(module, "cheap_stages", lambda table: [])
-    monkeypatch.setattr(module, "expensive_stages", lambda table: [])
-    monkeypatch.setattr(module, "small_skeletons", lambda target, efforts: asked.extend(efforts) or [])
-    law, rows, function_set = LAWS["Gompertz"]
-    assert FormsRegressor().regress(task_of(law, rows, function_set, effort)) == []
-    assert sum(limit for limit, _ in asked) == n_skeletons
+def test_the_less_effort_the_fewer_skeletons_and_none_is_fitted_twice_from_the_same_starts(effort, n_skeletons):
+    passes = [part for stage in SKELETONS if stage.is_wanted(effort) for part in stage.find.keywords["passes"]]
+    fitted = [(number, n_starts) for begin, end, n_starts in passes for number in range(begin, end)]
+    assert len(fitted) == len(set(fitted)) == n_skeletons
 
 
-def test_no_further_skeleton_is_fitted_when_the_budget_is_used_up(monkeypatch):
-    monkeypatch.setattr(module, "cheap_stages", lambda table: [])
-    monkeypatch.setattr(module, "expensive_stages", lambda table: [])
+def test_no_further_skeleton_is_fitted_when_the_budget_is_used_up():
     task = task_of(lambda x, a: np.floor(a * x), [(3.0,), (2.0,)], USUAL, evaluations=2_000)
-    assert FormsRegressor().regress(task) == []
+    assert FormsRegressor(stages=SKELETONS).regress(task) == []
     assert 2_000 <= task.budget.evaluations < 4_000
 
 
