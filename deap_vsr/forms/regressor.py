@@ -26,8 +26,8 @@ class FormsRegressor:
     """One-variable forms as a regressor of the shared contract.
 
     A task is solved that asks for a formula of one variable with nothing to start from: a slot's table. ``keep`` forms
-    are returned at most, in noise ``keep_in_noise``. ``stages`` are tried in their order; :mod:`deap_vsr.forms.stage` says
-    how to write one.
+    are returned at most, in noise ``keep_in_noise``. ``stages`` are tried in their order;
+    :mod:`deap_vsr.forms.stage` says how to write one.
     """
 
     keep: int = 3
