@@ -122,11 +122,6 @@ def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
     return _closed(stack[0])
 
 
-def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> list[int]:
-    """Return the positions of the nodes of `tree` in canonical order, nothing folded."""
-    return _ordered(tree, vocabulary).nodes
-
-
 def without_neutral(tree: MaskedTree) -> MaskedTree:
     """Return the tree without factors and divisors of 1 and terms of 0; literals only, open constants stay."""
     stack: list[list[Node]] = []

@@ -170,7 +170,7 @@ def test_everybody_of_a_generation_is_scored_on_the_same_trials_and_survivors_ag
     seen = []
 
     def evaluate(individual, trials):
-        seen.append((len(draws), trials.token))
+        seen.append((len(draws), trials.y.tobytes()))
         return fit(individual, trials, n_starts=0, max_iterations=3)
 
     draws = []
