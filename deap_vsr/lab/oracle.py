@@ -54,10 +54,6 @@ class Oracle(Protocol):
         """The inputs with their domains and sampling."""
 
     @property
-    def n_vars(self) -> int:
-        """Number of variables."""
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Names of the variables."""
 
