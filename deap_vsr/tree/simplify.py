@@ -204,7 +204,7 @@ def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str
     return _ordered(canonical(tree, vocabulary), vocabulary).digest
 
 
-def form(tree: Sequence[Node], chains: bool = False) -> int:
+def skeleton_key(tree: Sequence[Node], chains: bool = False) -> int:
     """Return a hash of a formula with anonymous constants: what it can fit, not with which values.
 
     Constants of constants are one constant, and the operands of sums and products are in order, so that most
