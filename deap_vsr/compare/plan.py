@@ -90,7 +90,7 @@ def plan(
         outside = [method for method in methods if method in ADAPTERS]
         if max_queries is None:
             time_limit = 60.0
-        elif outside:  # it asks for its table once, and would go on for ever
+        elif outside:  # it asks for its sample once, and would go on for ever
             raise VsrError(f"method {outside[0]} needs --time-limit or --max-evaluations beside --max-queries")
     problems: dict[str, Problem] = {}
     left_out: list[str] = []
