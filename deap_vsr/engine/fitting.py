@@ -221,15 +221,11 @@ def fit(
     return joined(parts)
 
 
-#: Unary operators that can be undone, by name.
-_INVERSES: dict[str, Callable[[Array], Array]] = {
-    "exp": np.log,
-    "log": np.exp,
-    "sqrt": np.square,
-    "inv": np.reciprocal,
-    "neg": np.negative,
-    "n2": np.sqrt,
-    "n3": np.cbrt,
+#: Operators that are undone for a start, by name.
+_UNDONE: dict[str, Callable[[Array], Array] | None] = {
+    **{name: CATALOGUE[name].inverse for name in ("exp", "log", "inv", "neg", "n2")},
+    "sqrt": np.square,  # of negative y as well, as only a start is wanted
+    "n3": np.cbrt,  # to the last digit, which the catalogue's is not
 }
 
 
@@ -242,7 +238,7 @@ def _fit_peeled(found: Fit, batch: Batch, data: Dataset, n_starts: int, max_iter
     if not len(tree) > 1 or tree[0].arity != 1 or (found.errors <= enough).all():
         return found
     operator = _NAMES.get(int(batch.codes[0]), "")
-    inverse = _INVERSES.get(operator)
+    inverse = _UNDONE.get(operator)
     if inverse is None:
         return found
     with np.errstate(all="ignore"):
