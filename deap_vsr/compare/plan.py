@@ -12,9 +12,9 @@ import deap_vsr
 from deap_vsr.compare.external import ADAPTERS
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
-from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
 from deap_vsr.methods import METHODS
+from deap_vsr.options import DEFAULT_SECONDS, check_expansion, check_optimizer, check_preset
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import load_equation
 
@@ -75,22 +75,20 @@ def plan(
     preset : "paper" for the published settings, where a method has them
     optimizers : by default those of the suite, or each method's own; only where a method fits by one
     """
-    if preset not in (None, "paper"):
-        raise VsrError(f"unknown preset {preset!r}; known is paper")
+    check_preset(preset)
     if n_seeds < 1 or any(limit is not None and limit <= 0 for limit in (time_limit, max_evaluations, max_queries)):
         raise VsrError("at least one seed is needed, and limits above 0")
     if any(not 0 <= level < float("inf") for level in noise):
         raise VsrError("levels of noise are finite numbers of at least 0")
     for method in methods:
         check_method(method)
-    unknown = [name for name in optimizers if name not in ("lm", *OPTIMIZERS)]
-    if unknown:
-        raise VsrError(f"unknown optimizer {unknown[0]!r}; known are lm, {', '.join(OPTIMIZERS)}")
+    for name in optimizers:
+        check_optimizer(name)
     if time_limit is None and max_evaluations is None:
         outside = [method for method in methods if method in ADAPTERS]
         if max_queries is None:
-            time_limit = 60.0
-        elif outside:  # it asks for its table once, and would go on for ever
+            time_limit = DEFAULT_SECONDS
+        elif outside:  # it asks for its sample once, and would go on for ever
             raise VsrError(f"method {outside[0]} needs --time-limit or --max-evaluations beside --max-queries")
     problems: dict[str, Problem] = {}
     left_out: list[str] = []

@@ -122,11 +122,6 @@ def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
     return _closed(stack[0])
 
 
-def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> list[int]:
-    """Return the positions of the nodes of `tree` in canonical order, nothing folded."""
-    return _ordered(tree, vocabulary).nodes
-
-
 def without_neutral(tree: MaskedTree) -> MaskedTree:
     """Return the tree without factors and divisors of 1 and terms of 0; literals only, open constants stay."""
     stack: list[list[Node]] = []
@@ -209,7 +204,7 @@ def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str
     return _ordered(canonical(tree, vocabulary), vocabulary).digest
 
 
-def form(tree: Sequence[Node], chains: bool = False) -> int:
+def skeleton_key(tree: Sequence[Node], chains: bool = False) -> int:
     """Return a hash of a formula with anonymous constants: what it can fit, not with which values.
 
     Constants of constants are one constant, and the operands of sums and products are in order, so that most

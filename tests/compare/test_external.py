@@ -24,7 +24,7 @@ def found_by(method, **changed):
 
 
 @pytest.mark.parametrize("method", ["gplearn", "pyoperon"])
-def test_a_method_gets_a_table_keeps_to_the_limits_and_meets_the_judge(method):
+def test_a_method_gets_a_sample_keeps_to_the_limits_and_meets_the_judge(method):
     result = found_by(method)
     assert (result.method, result.oracle_queries, result.settings["points"]) == (method, 200, 200)
     assert result.evaluations <= 3100
