@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import deap_vsr
-from deap_vsr.compare.external import ADAPTERS
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
 from deap_vsr.errors import VsrError
-from deap_vsr.methods import METHODS
-from deap_vsr.options import DEFAULT_SECONDS, check_expansion, check_optimizer, check_preset
+from deap_vsr.methods import DEFAULT_SECONDS, OURS, Options, check_optimizer, check_preset, method_of
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import load_equation
 
@@ -85,7 +83,7 @@ def plan(
     for name in optimizers:
         check_optimizer(name)
     if time_limit is None and max_evaluations is None:
-        outside = [method for method in methods if method in ADAPTERS]
+        outside = [method for method in methods if method_of(parts_of(method)[0]).search is not None]
         if max_queries is None:
             time_limit = DEFAULT_SECONDS
         elif outside:  # it asks for its sample once, and would go on for ever
@@ -97,7 +95,7 @@ def plan(
         found, not_usable = _problems(study.places)
         problems |= found
         left_out += not_usable
-        for name, method in product(found, methods or study.methods or METHODS):
+        for name, method in product(found, methods or study.methods or OURS):
             adjustable = _has_settings(method)
             fitted_by = (optimizers or study.optimizers) if adjustable else (None,)
             settings = preset if adjustable else None
@@ -121,21 +119,12 @@ def _study(place: str) -> PaperSuite:
 def check_method(variant: str) -> None:
     """Raise VsrError if there is no such variant as ``vsr-gp+slotwise``, or its package is not there."""
     method, expansion, grammar = parts_of(variant)
-    if method not in METHODS and method not in ADAPTERS:
-        raise VsrError(f"unknown method {method!r}; known are {', '.join((*METHODS, *ADAPTERS))}")
-    expansions = METHODS[method].expansions if method in METHODS else ()
-    if expansion is not None and expansion not in expansions:
-        raise VsrError(f"method {method} has no expansion {expansion!r}; it has {' or '.join(expansions) or 'none'}")
-    if grammar is not None and "mcts" not in method:
-        raise VsrError(f"method {method} has no grammar {grammar!r}; vsr-mcts and mcts have")
-    if method in ADAPTERS:
-        ADAPTERS[method].check()
+    method_of(method).check(Options(expansion=expansion, grammar=grammar))
 
 
 def _has_settings(variant: str) -> bool:
     """Whether a method takes presets and optimizers."""
-    method, _, _ = parts_of(variant)
-    return method in METHODS and method != "vsr"
+    return {"preset", "optimizer"} <= method_of(parts_of(variant)[0]).takes
 
 
 def _problems(places: Sequence[str]) -> tuple[dict[str, Problem], list[str]]:

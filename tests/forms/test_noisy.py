@@ -3,10 +3,10 @@ import itertools
 import numpy as np
 import pytest
 from deap import gp
-
-from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from deap_vsr.forms.selection import select
+
+from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.search.contract import Budget
 from deap_vsr.tree import Constant
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from deap_vsr.search.slots import PASSES, search_slotwise
 from one_variable import ALGEBRA, USUAL, fit_error, make_table, make_trials, operators_of
 
 from deap_vsr import CallableOracle, MaskedTree, register_operator
@@ -9,7 +10,6 @@ from deap_vsr.forms.skeletons import FEWEST, MOST, skeletons_of, small_skeletons
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Target
 from deap_vsr.search.contract import Budget, Task
-from deap_vsr.search.slots import PASSES, search_slotwise
 from deap_vsr.tree import operators
 from deap_vsr.tree.simplify import structural_hash
 

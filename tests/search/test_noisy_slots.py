@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from deap_vsr.search.criterion import criterion, left_in_noise, n_inner_constants, price_in_noise, pruned, unlike
+from deap_vsr.search.noisy_finish import better_in_noise, finished_in_noise
+from deap_vsr.search.noisy_slots import NoisySlotSettings, _NoisySlots, search_noisy_slots
 
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.engine import Dataset, fit
@@ -9,10 +12,7 @@ from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Budget
-from deap_vsr.search.criterion import criterion, left_in_noise, n_inner_constants, price_in_noise, pruned, unlike
 from deap_vsr.search.freezing import FreezeRule, fits, freeze
-from deap_vsr.search.noisy_finish import better_in_noise, finished_in_noise
-from deap_vsr.search.noisy_slots import NoisySlotSettings, _NoisySlots, search_noisy_slots
 from deap_vsr.search.tables import Tables, _choices
 
 USUAL = ("add", "sub", "mul", "div", "exp", "log", "sqrt", "sin", "cos", "n2", "const")

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from scipy.stats import chi2
 
 from deap_vsr import CallableOracle, MaskedTree
-from deap_vsr.forms.noisy import NoisySettings, search_noisy
 from deap_vsr.search.contract import Budget
 from deap_vsr.search.short import restored, rounded, short_in_noise
 from deap_vsr.tree import Constant

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from deap_vsr.search.slots import SlotSettings, search_slotwise, simplest_first
 
 from deap_vsr import CallableOracle, MaskedTree, OracleError, Variable
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.search.contract import Budget, Candidate
-from deap_vsr.search.slots import SlotSettings, search_slotwise, simplest_first
 from deap_vsr.search.tables import Plan, Tables, spread_values
 
 RATIONAL = ("add", "sub", "mul", "div", "const")

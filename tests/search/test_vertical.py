@@ -3,6 +3,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from deap_vsr.search.slots import simplest_first
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, VsrError, sample_trials
 from deap_vsr.engine import Dataset, fit
@@ -11,7 +12,6 @@ from deap_vsr.search.contract import Budget, Candidate
 from deap_vsr.search.freezing import FreezeRule
 from deap_vsr.search.hall import Hall
 from deap_vsr.search.identify import identified
-from deap_vsr.search.slots import simplest_first
 from deap_vsr.search.vertical import Settings, search
 
 DOMAINS = [(0.5, 3.0)] * 3

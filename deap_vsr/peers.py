@@ -16,14 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import deap_vsr
 from deap_vsr.errors import VsrError
-from deap_vsr.judge.metrics import RECOVERY_NMSE, judge, nmse
-from deap_vsr.lab.oracle import EquationOracle
-from deap_vsr.lab.trials import draw_inputs
-from deap_vsr.memory import peak_memory
-from deap_vsr.problems.equation import Equation
-from deap_vsr.result import Result
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.records import Found
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
@@ -31,11 +26,13 @@ from deap_vsr.tree.operators import Array
 SAMPLE_POINTS, MAX_POINTS = 1_000, 10_000
 #: Normalised error at which a method may stop, where it can be told.
 TARGET = 1e-14
+#: Normalised error on the sample at which a formula is called found.
+EXACT = 1e-12
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What an adapter is given: the data, the operators allowed, and the limits."""
+    """What a peer is given: the data, the operators allowed, and the limits."""
 
     X: Array
     y: Array
@@ -51,7 +48,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Adapter:
+class Peer:
     """A method of another package: `fit` returns the formula and the number of evaluations."""
 
     package: str
@@ -69,59 +66,35 @@ class Adapter:
         if self.needs and shutil.which(self.needs) is None:
             raise VsrError(f"method {self.package} needs {self.needs}, which is not on this machine")
 
-
-def discover_external(
-    equation: Equation,
-    method: str,
-    *,
-    seed: int,
-    noise: float,
-    time_limit: float | None,
-    max_evaluations: int | None,
-    max_queries: int | None,
-) -> Result:
-    """Find a formula with another package's method; limits as in :func:`deap_vsr.methods.discover`."""
-    adapter = ADAPTERS[method]
-    adapter.check()
-    oracle = EquationOracle(equation, noise, seed)
-    n_points = min(max_queries or SAMPLE_POINTS, MAX_POINTS)
-    memory = peak_memory()
-    started = time.perf_counter()
-    X = draw_inputs(equation.variables, n_points, np.random.default_rng(seed))
-    y = oracle.evaluate(X)
-    good = np.isfinite(y)
-    if not good.any():
-        raise VsrError(f"{equation.name}: none of {n_points} points has a finite y")
-    sample = Sample(X[good], y[good], equation.function_set, seed, time_limit, max_evaluations)
-    tree, evaluations = adapter.fit(sample)
-    seconds = time.perf_counter() - started
-    held = peak_memory() - memory
-    return Result(
-        tree=tree,
-        method=method,
-        expansion=None,
-        schedule=(tuple(range(equation.n_vars)),),
-        seed=seed,
-        noise=noise,
-        budget={"seconds": time_limit, "evaluations": max_evaluations, "queries": max_queries},
-        settings={"package": adapter.package, "version": version(adapter.package), "points": int(good.sum())},
-        seconds=seconds,
-        evaluations=evaluations,
-        oracle_queries=oracle.queries,
-        peak_memory_mb=held,
-        stopped_by=_stopped_by(tree, sample, seconds),
-        equation=equation.name,
-        verdict=judge(tree, equation),
-        version=deap_vsr.__version__,
-    )
-
-
-def _stopped_by(tree: MaskedTree, sample: Sample, seconds: float) -> str:
-    if nmse(sample.y, tree.evaluate(sample.X)) <= RECOVERY_NMSE:
-        return "found"
-    if sample.time_limit is not None and (sample.max_evaluations is None or seconds >= sample.time_limit):
-        return "seconds"
-    return "evaluations"
+    def __call__(self, lab: Lab) -> tuple[Found, dict[str, Any]]:
+        """Draw a sample, and let the package find a formula; returns it, and the numbers that were used."""
+        self.check()
+        limits, seed = lab.budget.limits, int(lab.rng.integers(2**31))
+        n_points = int(min(limits["queries"] or SAMPLE_POINTS, MAX_POINTS))
+        X = lab.draw(n_points)
+        y = lab.ask(X)
+        good = np.isfinite(y)
+        if not good.any():
+            raise VsrError(f"none of {n_points} points has a finite y")
+        evaluations = limits["evaluations"]
+        sample = Sample(
+            X[good],
+            y[good],
+            lab.function_set,
+            seed,
+            limits["seconds"],
+            None if evaluations is None else int(evaluations),
+        )
+        tree, spent = self.fit(sample)
+        lab.budget.count(spent)
+        with np.errstate(all="ignore"):
+            error = float(np.mean((tree.evaluate(sample.X) - sample.y) ** 2) / (np.var(sample.y) or 1.0))
+        late = sample.time_limit is not None and (
+            evaluations is None or lab.budget.spent["seconds"] >= sample.time_limit
+        )
+        stopped_by = "found" if error <= EXACT else "seconds" if late else "evaluations"
+        used = {"package": self.package, "version": version(self.package), "points": int(good.sum())}
+        return Found(tree, [(error, tree)], [], stopped_by, 0.0), used
 
 
 # --- gplearn ------------------------------------------------------------------------------
@@ -241,8 +214,9 @@ def _fit_pysr(sample: Sample) -> tuple[MaskedTree, int]:
     return MaskedTree.from_sympy(model.sympy()), sample.max_evaluations or 0
 
 
-ADAPTERS = {
-    "gplearn": Adapter("gplearn", _fit_gplearn),
-    "pyoperon": Adapter("pyoperon", _fit_operon),
-    "pysr": Adapter("pysr", _fit_pysr, needs="julia"),
+#: The packages by name.
+PEERS = {
+    "gplearn": Peer("gplearn", _fit_gplearn),
+    "pyoperon": Peer("pyoperon", _fit_operon),
+    "pysr": Peer("pysr", _fit_pysr, needs="julia"),
 }
