@@ -113,12 +113,9 @@ class Method:
         if options.schedule is not None and not self.vertical:
             raise VsrError(f"method {self.name} frees all variables at once: it has no schedule")
         for name in ("preset", "optimizer", "grammar", "checkpoint"):
-            given = getattr(options, name)
-            if given is not None and name not in self.takes:
-                others = ", ".join(other.name for other in METHODS.values() if name in other.takes)
-                raise VsrError(
-                    f"method {self.name} has no {name}, {str(given)!r} was given; those that have are {others}"
-                )
+            if getattr(options, name) is not None and name not in self.takes:
+                others = " and ".join(other.name for other in METHODS.values() if name in other.takes)
+                raise VsrError(f"method {self.name} has no {name}; {others} have")
         if self.search is not None:
             self.search.check()
         if options.checkpoint is not None and self.expansion(options) == "slotwise":

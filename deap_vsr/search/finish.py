@@ -154,11 +154,10 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab, evidence: Noisy
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)
     errors = evidence.standard_errors(outcome, data)[0]
-    written = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
-    known = [
-        error for node, error in zip(_numbers(written), _all_errors(outcome, errors), strict=True) if _counts(node)
-    ]
-    return Finished(_written(written, lab.function_set), tuple(float(e) for e in known), price)
+    short = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
+    written = with_differences(without_neutral(fold(short)), lab.function_set)
+    known = lab.fit(reopened(written), data, n_starts=0)  # also of numbers that were restored to few digits
+    return Finished(written, tuple(evidence.standard_errors(known, data)[0].tolist()), price)
 
 
 def better(trees: Sequence[MaskedTree], lab: Lab, evidence: Noisy, n_points: int = 1000) -> int:
@@ -201,13 +200,6 @@ def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy
     return short if grown <= chdtri(max(n_short, 1), SIGNIFICANCE) + 1.0 else plain
 
 
-def _written(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
-    """Return the formula as one would write it, where that leaves its constants in order, as their errors are."""
-    tidy = with_differences(without_neutral(fold(tree)), function_set)
-    sizes = [[abs(node.value) for node in _numbers(which) if _counts(node)] for which in (tree, tidy)]
-    return tidy if sizes[0] == sizes[1] else tree
-
-
 def _numbers(tree: MaskedTree) -> list[Constant]:
     return [node for node in tree if isinstance(node, Constant)]
 
@@ -215,12 +207,6 @@ def _numbers(tree: MaskedTree) -> list[Constant]:
 def _counts(node: Constant) -> bool:
     """Whether a number is a constant of the formula: 1 and -1 are none."""
     return bool(abs(node.value) != 1.0)
-
-
-def _all_errors(outcome: Fit, errors: Array) -> list[float]:
-    """Return the standard errors of all constants of the tree in prefix order; of those not fitted 0."""
-    fitted = dict(zip(outcome.tree.open_constants, errors.tolist(), strict=True))
-    return [fitted.get(i, 0.0) for i, node in enumerate(outcome.tree) if isinstance(node, Constant)]
 
 
 # --- acceptance ---------------------------------------------------------------------------
