@@ -156,9 +156,7 @@ def main(
             table.add_row(title, f"{row['factor']:g}", *figures)
     Console().print(table)
     runs = len(LAWS) * len(LEVELS)
-    print(
-        f"{len(names)} numbers, {runs} runs for each change; {len(rows) - 1 - changed} of {len(rows) - 1} change nothing"
-    )
+    print(f"{len(names)} numbers, {runs} runs for each change; {changed} of {len(rows) - 1} changes make a difference")
 
 
 if __name__ == "__main__":
