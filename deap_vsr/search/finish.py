@@ -212,7 +212,7 @@ def _counts(node: Constant) -> bool:
 # --- acceptance ---------------------------------------------------------------------------
 
 
-def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
+def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = EXACT) -> bool:
     """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
     A surrogate may do as well as the law on the domain; it hardly does outside.
@@ -222,7 +222,7 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
     except NoValuesError:
         return False
     data = Dataset.of([inside])
-    if not lab.evidence.at(EXACT).fits(lab.fit(tree, data), data):
+    if not lab.evidence.at(rule).fits(lab.fit(tree, data), data):
         return False
     wider = [_wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
     lab.budget.count(1)
@@ -234,9 +234,9 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
     X, y = X[good], y[good]
     with np.errstate(all="ignore"):
         if isinstance(lab.evidence, Noisy):
-            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X) - y) / (OUTSIDE * lab.evidence.noise)
+            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X, lab.pset) - y) / (OUTSIDE * lab.evidence.noise)
         else:
-            off = np.abs(tree.evaluate(X) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
+            off = np.abs(tree.evaluate(X, lab.pset) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
     return bool(np.mean(off <= 1.0) >= 0.9)
 
 

@@ -24,6 +24,7 @@ from deap_vsr.search.round import free
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import literals
+from deap_vsr.tree.translate import to_catalogue, to_set
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -228,12 +229,17 @@ class PoolSearch:
         rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
         if not lab.evidence.at(rule).fits(lab.fit(literals(hall.best[0][1]), data), data):
             return False
-        if options.published or lab.pset is not None:
+        if options.published:
             return True
-        final = finish(hall.best[0][1], lab)
-        if final is None or not accepted(final.tree, lab):
+        best = hall.best[0][1]
+        plain = best if lab.pset is None else to_catalogue(best, lab.pset)
+        if plain is None:  # primitives of one's own: the formula stays as it is
+            return accepted(best, lab, rule=options.rule)
+        final = finish(plain, lab.in_catalogue())
+        if final is None or not accepted(final.tree, lab.in_catalogue()):
             return False
-        self.answer = final
+        written = final.tree if lab.pset is None else to_set(final.tree, lab.pset)
+        self.answer = None if written is None else replace(final, tree=written)
         return True
 
 
