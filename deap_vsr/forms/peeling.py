@@ -8,7 +8,7 @@ import numpy as np
 
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.table import Table, Target
-from deap_vsr.tree import Constant, Node, node_from_name, operators
+from deap_vsr.tree import Constant, Node, is_open, node_from_name, operators
 from deap_vsr.tree.operators import Array
 
 
@@ -49,7 +49,7 @@ class _Peel:
             # exp(C + u) is C exp(u): a constant in front is one that later rounds can tell apart.
             depth = next(i for i, node in enumerate(nodes) if node.name != "add")
             offset = nodes[depth]
-            if depth and isinstance(offset, Constant) and offset.fitted and abs(offset.value) < 600.0:
+            if depth and is_open(offset) and abs(offset.value) < 600.0:
                 rest = (*nodes[1:depth], *nodes[depth + 1 :])
                 factor = Constant(float(np.exp(offset.value)))
                 inner = (node_from_name("mul"), factor, *self.function.of(rest, allowed))

@@ -21,7 +21,7 @@ from deap_vsr.errors import EquationError, VsrError
 from deap_vsr.files import write_atomically
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import Equation, Variable, format_equation
-from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, operators, variable
+from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name, operators, variable
 from deap_vsr.tree.simplify import fold
 
 T = TypeVar("T")
@@ -77,9 +77,7 @@ def trigonometric_program(
     group = f"({m},{singles},{pairs})"
     if total > m:
         place = _sample(range(1, total + 1), m, random.Random(f"{stream}/{total}"))
-        nodes = [
-            variable(place[int(n.value[1:]) - 1]) if not n.arity and isinstance(n.value, str) else n for n in nodes
-        ]
+        nodes = [variable(place[int(n.value[1:]) - 1]) if is_variable(n) else n for n in nodes]
         name, group = f"{name}-of-{total}", f"{group} of {total}"
     tree = MaskedTree(nodes)
     large = ("div",) if configuration in LARGE_CONFIGURATIONS and "inv" in DECORATIONS[operator_set] else ()
