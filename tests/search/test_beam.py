@@ -99,32 +99,7 @@ def test_fits_that_leave_the_same_are_the_same():
     assert len(unlike(outcomes, 1)) == 1
 
 
-# --- tables -------------------------------------------------------------------------------
-
-
-def table(function, sigma, n_settings=3, n_values=12, seed=0):
-    rng = np.random.default_rng(seed)
-    grid = np.linspace(0.5, 3.0, n_values)
-    slots = np.array([[[function(x)] for x in grid] for _ in range(n_settings)])
-    slots += sigma * rng.standard_normal(slots.shape)
-    return Tables(1, grid, slots, np.full(slots.shape, sigma), np.ones((n_settings, 2)), noisy=True)
-
-
-def test_in_noise_a_slot_moves_if_its_standard_errors_do_not_explain_it():
-    still = [table(lambda x: 2.0, 0.1, seed=seed).moving()[0] for seed in range(200)]
-    assert np.mean(still) < 0.02
-    assert all(table(lambda x: 2.0 + 0.3 * x, 0.1, seed=seed).moving()[0] for seed in range(50))
-
-
-def test_the_weights_of_a_noisy_table_are_inverse_variances():
-    (first, *_) = table(lambda x: x, 0.1).trials(0)
-    np.testing.assert_allclose(first.weights, 100.0)
-
-
-def test_combinations_in_noise_take_other_forms_in_several_slots_at_once():
-    assert list(_choices([3, 2], False)) == [(0, 0), (1, 0), (0, 1), (2, 0)]
-    assert list(_choices([3, 2], True)) == [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (2, 1)]
-    assert list(_choices([], True)) == list(_choices([], False)) == [()]
+# --- where a variable is seen ---------------------------------------------------------------
 
 
 def test_settings_are_chosen_at_which_the_variable_is_seen():
