@@ -50,55 +50,6 @@ def no_limit():
     return Budget(law("x1"))
 
 
-# --- the criterion ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("C + C*x1 - C*(C/x2)", 0),
-        ("C*exp(C*x1)", 1),
-        ("C/(C + x1)", 1),
-        ("(C*sqrt(x1))**2", 1),
-        ("C*sqrt(x1*x1*x1)", 0),
-        ("sin(C + exp(C*x1)) + C", 2),
-        ("x1/(2*x2)", 0),
-    ],
-)
-def test_inner_constants_are_those_within_functions_and_below_fraction_lines(text, count):
-    assert n_inner_constants(MaskedTree.from_infix(text)) == count
-
-
-def test_of_two_forms_of_the_same_law_the_one_that_is_linear_in_its_constant_is_better():
-    data = noisy_data("2*x1*sqrt(x1)")
-    prices = [
-        price_in_noise(fit(MaskedTree.from_infix(text), data, starts=np.array([[1.5]])), data, NOISE)
-        for text in ("C*sqrt(x1*x1*x1)", "sqrt(C*x1*x1*x1)")
-    ]
-    assert prices[0] < prices[1]
-
-
-def test_a_constant_is_worth_its_price_only_if_it_explains_something():
-    tree, longer = MaskedTree.from_infix("C*x1"), MaskedTree.from_infix("C*x1 + C")
-    assert criterion(100.0, tree, 1, 500) < criterion(99.0, longer, 2, 500)
-    assert criterion(100.0, tree, 1, 500) > criterion(60.0, longer, 2, 500)
-
-
-def test_what_is_left_is_counted_in_units_of_the_noise():
-    data = noisy_data("2*x1", n_trials=3)
-    left = left_in_noise(fit(MaskedTree.from_infix("C*x1"), data), data, NOISE)
-    assert left.shape == (3,)
-    np.testing.assert_allclose(left / 399, 1.0, atol=0.3)
-
-
-def test_fits_that_leave_the_same_are_the_same():
-    data = noisy_data("2*x1", n_trials=2)
-    forms = ["C*x1", "exp(log(C*x1))", "C*x1 + C", "1/(C/x1)"]
-    outcomes = [fit(MaskedTree.from_infix(text), data, starts=np.ones((1, text.count("C")))) for text in forms]
-    assert [outcome.tree.to_infix(skeleton=True) for outcome in unlike(outcomes, 9)] == ["C*x1", "C*x1 + C"]
-    assert len(unlike(outcomes, 1)) == 1
-
-
 # --- where a variable is seen ---------------------------------------------------------------
 
 
@@ -121,38 +72,6 @@ def test_a_variable_that_is_not_seen_has_no_settings():
     assert searching._settings(1, 3) is None
 
 
-# --- pruning ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("truth", "text", "expected"),
-    [
-        ("2*x1", "C*x1 + C*x2", "C*x1"),
-        ("2*x1", "C*x1 + C*sin(C*x2)", "C*x1"),
-        ("2*x1", "C*x1*exp(C*x2)", "C*x1"),
-        ("x1", "C*x1 + C", "x1"),
-        ("2*x1", "C*x1*x2/x2", "C*x1"),
-        ("2*x1", "C*log(exp(x1))", "C*x1"),
-        ("2*x1 + 3*x2", "C*x1 + C*x2", "C*x1 + C*x2"),
-        ("2*x1 + 0.3*sin(x2)", "C*x1 + C*sin(x2)", "C*x1 + C*sin(x2)"),
-    ],
-)
-@pytest.mark.parametrize("n_trials", [1, 3])
-def test_what_is_not_worth_its_nodes_goes_and_what_is_stays(truth, text, expected, n_trials):
-    data = noisy_data(truth, n_trials=n_trials)
-    outcome = fit(MaskedTree.from_infix(text), data)
-    shorter = pruned(outcome, data, NOISE, USUAL, no_limit())
-    assert shorter.tree.to_infix(skeleton=True) == expected
-    assert price_in_noise(shorter, data, NOISE) <= price_in_noise(outcome, data, NOISE)
-
-
-def test_pruning_ends_with_the_budget():
-    data = noisy_data("2*x1")
-    outcome = fit(MaskedTree.from_infix("C*x1 + C*x2"), data)
-    spent = Budget(law("x1"), evaluations=0)
-    assert pruned(outcome, data, NOISE, USUAL, spent).tree is outcome.tree
-
-
 # --- freezing -----------------------------------------------------------------------------
 
 
@@ -167,15 +86,6 @@ def test_in_noise_a_real_constant_is_frozen_at_the_mean_of_least_variance():
     frozen = freeze(outcome, data, rule, NOISE)
     assert frozen.slots == []
     assert abs(frozen[1].value - 2.0) < 0.01 < abs(outcome.constants.mean() - 2.0)
-
-
-def test_a_square_below_a_logarithm_stays_where_there_are_negative_numbers():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-3.0, 3.0, (400, 1))
-    data = Dataset.of([Trial(X, np.log(X[:, 0] ** 2) + NOISE * rng.standard_normal(400))])
-    outcome = fit(MaskedTree.from_infix("C*log(x1**2)"), data)
-    shorter = pruned(outcome, data, NOISE, USUAL, no_limit())
-    assert shorter.tree.to_infix(skeleton=True) == "log(x1**2)"
 
 
 # --- the last fit -------------------------------------------------------------------------
