@@ -212,7 +212,7 @@ class Beam:
                     return column, follow
                 if self.lab.budget.used_up() is not None:
                     return column, []
-            if self.sums:
+            if self.sums or self.lab.budget.used_up() is not None:
                 break
         return last, []
 
