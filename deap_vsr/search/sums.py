@@ -64,9 +64,9 @@ class SumOptions:
     last_points: int = 3000
     n_atoms: int = 10
 
-    def within(self, queries: float, n_rounds: int) -> SumOptions:
-        """Return options for a run that may ask so many points: the same proportions of them."""
-        planned = n_rounds * self.n_settings * self.n_points + self.last_points
+    def within(self, queries: float, n_rounds: int, n_check: int = 0) -> SumOptions:
+        """Return options for a run that may ask so many points: the same proportions of them, and of `n_check`."""
+        planned = n_rounds * self.n_settings * self.n_points + self.last_points + n_check
         share = min(1.0, max(queries, 0.0) / planned)
         return SumOptions(self.n_settings, int(share * self.n_points), int(share * self.last_points), self.n_atoms)
 
