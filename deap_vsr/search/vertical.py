@@ -172,6 +172,9 @@ class Beam:
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
+        if isinstance(self.expansion, Sums) and not self.expansion.can_be_written(self.lab):
+            self.states = []
+            return "exhausted"
         share = 0.3 if self.sums else 0.2
         relevant = relevant_variables(self.lab, max_queries=share * self.lab.budget.queries_left())
         self.columns = relevant if order is None else [column for column in order if column in relevant]
