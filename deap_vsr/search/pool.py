@@ -137,7 +137,7 @@ class PoolSearch:
         pool = [tree_from(tree, lab.pset) for tree in state["pool"]]
         self.states = [State(tree, freed) for tree in pool] or [State.start()]
         if state["share"] is not None:
-            self.share = Budget(**state["share"]["limits"], whole=lab.budget)
+            self.share = Budget(**state["share"]["limits"], whole=lab.budget).lenient()
             self.share.resume(state["share"]["spent"])
         self.entered, self.passed = state["entered"], state["passed"]
         self.resume = state["regressor"]
@@ -177,7 +177,7 @@ class PoolSearch:
         self.entered = self.lab.budget.spent
         if self.number == 0:
             self.passed = self.entered
-        self.share = self.lab.budget.part(1 / (len(self.groups) - self.number))
+        self.share = self.lab.budget.part(1 / (len(self.groups) - self.number)).lenient()
 
     def _round(self) -> None:
         """Let the regressor grow the pool on the new split until something holds."""
