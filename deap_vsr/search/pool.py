@@ -70,6 +70,8 @@ class PoolSearch:
     """What the regressor goes on from."""
     latest: MaskedTree | None = None
     """The best tree that the regressor has told of."""
+    refused: set[str] = field(default_factory=set)
+    """Formulas that did not hold in the end: asked often enough, one would pass by chance."""
 
     def __post_init__(self) -> None:
         self._free_only(range(self.lab.n_vars))
@@ -116,6 +118,7 @@ class PoolSearch:
             "share": None if share is None else {"limits": share.limits, "spent": share.spent},
             "entered": self.entered,
             "passed": self.passed,
+            "refused": self.refused,
             "regressor": regressor,
         }
 
@@ -140,6 +143,7 @@ class PoolSearch:
             self.share = Budget(**state["share"]["limits"], whole=lab.budget).lenient()
             self.share.resume(state["share"]["spent"])
         self.entered, self.passed = state["entered"], state["passed"]
+        self.refused = set(state["refused"])
         self.resume = state["regressor"]
 
     # --- the search ---
@@ -222,19 +226,30 @@ class PoolSearch:
         Beyond the published method, also refitted and shortly written, and on a wider domain.
         """
         options, lab = self.expansion.options, self.lab
-        if not hall.best or (lab.evidence.noise == 0 and hall.best[0][0] > options.rule.error):
+        tree = self._candidate(hall)
+        if tree is None:
             return False
         data = Dataset.of(lab.trials(range(lab.n_vars), 1, options.hall_points))
         rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
-        if not lab.evidence.at(rule).fits(lab.fit(literals(hall.best[0][1]), data), data):
+        if not lab.evidence.at(rule).fits(lab.fit(literals(tree), data), data):
             return False
         if options.published or lab.pset is not None:
             return True
-        final = finish(hall.best[0][1], lab)
+        final = finish(tree, lab)
         if final is None or not accepted(final.tree, lab):
+            self.refused.add(str(tree))
             return False
         self.answer = final
+        hall.best.sort(key=lambda entry: entry[1] is not tree)
         return True
+
+    def _candidate(self, hall: Hall) -> MaskedTree | None:
+        """Return what may be the answer: the best of the hall, or the next that is exact where others were refused."""
+        if self.lab.evidence.noise > 0:
+            exact = [tree for _, tree in hall.best[:1]]
+        else:
+            exact = [tree for error, tree in hall.best if error <= self.expansion.options.rule.error]
+        return next((tree for tree in exact if str(tree) not in self.refused), None)
 
 
 def check_schedule(schedule: Schedule, n_vars: int) -> None:
