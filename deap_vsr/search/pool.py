@@ -28,7 +28,7 @@ from deap_vsr.tree.translate import to_catalogue, to_set
 
 Schedule = tuple[tuple[int, ...], ...]
 
-#: Share of the points that may be asked to see which variables matter.
+#: Share of the points that may be asked to see which variables matter: enough is left for a round of each.
 RELEVANCE = 0.3
 
 
