@@ -40,7 +40,7 @@ SHARE, SUMS_SHARE = 0.7, 0.4
 #: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
 #: many points are enough for the last fit, and the rest is left to other searches.
 HOPELESS, FEW_POINTS = 2.0, 400
-#: Points for the last fit in noise (about half of what a search of six variables asks), and for the check of the answer,
+#: Points for the last fit in noise (about half of what a search of six variables asks), and to check the answer by,
 #: as many inside the domain as outside.
 LAST_POINTS, CHECK_POINTS = 2000, 100
 
