@@ -141,6 +141,7 @@ def eaMasked(
     verbose: bool = False,
     tell: Callable[[Generation], None] = lambda generation: None,
     resume: Generation | None = None,
+    outcomes: list[Fit] | None = None,
 ) -> tuple[list[Any], tools.Logbook]:
     """Run one round of GP in which only mutable nodes change.
 
@@ -155,7 +156,8 @@ def eaMasked(
     Parameters
     ----------
     toolbox : needs ``evaluate(individual, trials)``, ``mate``, ``mutate``, ``select``, ``clone``; ``map`` is the only
-        parallel seam. Where `evaluate` returns None for want of time, the generation before stands.
+        parallel seam. Where `evaluate` returns None for want of time, the generation before stands. ``select`` returns
+        some of those it is given, not copies.
     draw : callable
         Returns the trials of a generation; those of the oracle are fresh each time.
     n_offspring : int
@@ -168,6 +170,9 @@ def eaMasked(
         Called with each :class:`Generation` after which the round goes on.
     resume : Generation, optional
         What `tell` was given: the round goes on from there, as if it had never been interrupted.
+    outcomes : list, optional
+        Holds in the end what `evaluate` returned for each of the population that is returned, in its order. Those of
+        earlier generations are forgotten.
     """
     logbook = tools.Logbook()
     logbook.header = ["gen", "nevals", *(stats.fields if stats else [])]
@@ -181,15 +186,18 @@ def eaMasked(
         offspring = _vary(population, toolbox, cxpb, mutpb, n_offspring or size, seen) if generation else []
         everybody = population + offspring
         trials = Dataset.of(draw())
-        outcomes = list(toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody))
-        if any(outcome is None for outcome in outcomes):  # cut short
+        fits = list(toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody))
+        if any(outcome is None for outcome in fits):  # cut short
             if generation > first:
                 break  # the generation before stands
-            everybody = [one for one, outcome in zip(everybody, outcomes, strict=True) if outcome is not None]
-            outcomes = [outcome for outcome in outcomes if outcome is not None]
-        for individual, outcome in zip(everybody, outcomes, strict=True):
+            everybody = [one for one, outcome in zip(everybody, fits, strict=True) if outcome is not None]
+            fits = [outcome for outcome in fits if outcome is not None]
+        for individual, outcome in zip(everybody, fits, strict=True):
             assignFit(individual, outcome)
         population = toolbox.select(everybody, size)
+        if outcomes is not None:
+            fit_of = {id(individual): outcome for individual, outcome in zip(everybody, fits, strict=True)}
+            outcomes[:] = [fit_of[id(individual)] for individual in population]
         if halloffame is not None:
             halloffame.update(population)
         record = stats.compile(population) if stats else {}

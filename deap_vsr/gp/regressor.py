@@ -67,12 +67,14 @@ class GpRegressor:
         pset = round_set(task.function_set, task.columns, task.n_vars)
         largest = max((len(tree) for tree in task.candidates), default=0) + self.max_size
         toolbox = self._toolbox(pset, largest)
-        outcomes: dict[int, Fit] = {}
+        outcomes: list[Fit] = []
+        begun = False
 
         def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
-            late = task.budget.used_up() == "seconds"
-            if late and outcomes:
+            nonlocal begun
+            if begun and task.budget.used_up() == "seconds":
                 return None
+            begun = True
             outcome = fit(
                 individual,
                 trials,
@@ -83,7 +85,6 @@ class GpRegressor:
                 time_limit=None if self.optimizer == "lm" else task.budget.seconds_left(),
             )
             task.budget.count(outcome.evaluations)
-            outcomes[id(individual)] = outcome
             return outcome
 
         toolbox.register("evaluate", evaluate)
@@ -105,11 +106,12 @@ class GpRegressor:
             stop=lambda: task.budget.used_up() is not None,
             tell=tell,
             resume=resume,
+            outcomes=outcomes,
         )
         return [
             Candidate(MaskedTree(individual), outcome.errors, outcome.constants, outcome.evaluations)
-            for individual in population
-            if np.isfinite((outcome := outcomes[id(individual)]).error)
+            for individual, outcome in zip(population, outcomes, strict=True)
+            if np.isfinite(outcome.error)
         ]
 
     def _beginners(self, task: Task, toolbox: base.Toolbox) -> list[Individual]:
