@@ -6,7 +6,6 @@ import copy
 import functools
 import math
 import random
-from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from deap import base, gp, tools
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import VsrError
 from deap_vsr.gp import variation
+from deap_vsr.gp.seen import Seen
 from deap_vsr.lab.oracle import Oracle
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.checkpoint import Checkpoint, tree_from, tree_state
@@ -99,7 +99,7 @@ class Generation:
     error: float
     size: int
     population: list[Any]
-    seen: set[int]
+    seen: Seen
     rows: Sequence[dict[str, Any]]
 
     @property
@@ -114,7 +114,7 @@ class Generation:
             "error": self.error,
             "size": self.size,
             "population": [tree_state(individual) for individual in self.population],
-            "seen": b64encode(np.array(sorted(self.seen), np.int64).tobytes()).decode(),
+            "seen": self.seen.state(),
             "rows": list(self.rows),
         }
 
@@ -122,7 +122,7 @@ class Generation:
     def restored(cls, state: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
         """Return what :meth:`state` wrote, its individuals of type `kind`."""
         population = [kind(tree_from(tree, pset)) for tree in state["population"]]
-        seen = set(np.frombuffer(b64decode(state["seen"]), np.int64).tolist())
+        seen = Seen.restored(state["seen"])
         return cls(state["number"], state["error"], state["size"], population, seen, state["rows"])
 
 
@@ -177,7 +177,7 @@ def eaMasked(
     logbook = tools.Logbook()
     logbook.header = ["gen", "nevals", *(stats.fields if stats else [])]
     size = len(population)
-    seen = {form(individual) for individual in population}
+    seen = Seen(form(individual) for individual in population)
     first = 0
     if resume is not None:
         first, size, population, seen = resume.number + 1, resume.size, resume.population, resume.seen
@@ -222,11 +222,11 @@ def _vary(
     cxpb: float,
     mutpb: float,
     n_offspring: int,
-    seen: set[int],
+    seen: Seen,
 ) -> list[Any]:
     """Return children of random parents: crossover, then mutation, each with its probability.
 
-    A formula that this round has met before is not fitted again; `seen` is kept up to date.
+    A formula that this round remembers is not fitted again; `seen` is kept up to date.
     """
     offspring: list[Any] = []
     for _ in range(5 * n_offspring):
