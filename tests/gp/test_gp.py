@@ -18,7 +18,8 @@ from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
 from deap_vsr.engine import fit
 from deap_vsr.engine.fitting import Fit
 from deap_vsr.gp.algorithms import Individual, assignFit, eaMasked, evaluateFit, selBestDistinct
-from deap_vsr.gp.regressor import GpRegressor, round_set
+from deap_vsr.gp.regressor import GpRegressor
+from deap_vsr.gp.toolbox import restricted
 from deap_vsr.search.contract import Budget, Task
 from deap_vsr.tree import Constant
 from deap_vsr.tree.simplify import form
@@ -334,7 +335,7 @@ def test_forms_tell_what_a_candidate_can_fit(first, second, same):
 
 
 def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
-    pset = round_set(OPERATORS, (1,), 3)
+    pset = restricted(primitive_set(OPERATORS, 3), (1,))
     terminals = [t for kinds in pset.terminals.values() for t in kinds if not isinstance(t, gp.MetaEphemeral)]
     assert {terminal.value for terminal in terminals} == {"x2"}
     assert pset.arguments == ["x1", "x2", "x3"]
@@ -342,7 +343,7 @@ def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
 
 def test_the_set_of_a_round_has_single_operators_and_no_ready_made_terms():
     # A leaf such as C*sin(x) would know the shape of the benchmark.
-    pset = round_set((*OPERATORS, "inv", "n2"), (0, 1, 2), 3)
+    pset = restricted(primitive_set((*OPERATORS, "inv", "n2"), 3), (0, 1, 2))
     primitives = {primitive.name: primitive.arity for kinds in pset.primitives.values() for primitive in kinds}
     assert primitives == {"add": 2, "sub": 2, "mul": 2, "sin": 1, "inv": 1, "n2": 1}
     assert sum(len(kinds) for kinds in pset.terminals.values()) == 3 + 1
