@@ -11,7 +11,7 @@ from deap_vsr.tree.operators import Indices
 
 
 class Seen:
-    """A set of forms (:func:`deap_vsr.tree.simplify.skeleton_key`) in eight bytes each, where Python's set takes some seventy.
+    """A set of forms (:func:`deap_vsr.tree.simplify.skeleton_key`) in eight bytes each; a set of Python takes some 70.
 
     New forms wait in a set of Python's until there are `WAITING` of them, and are then merged into a sorted array. When
     there are `HALF` forms in all, they are the old half and a new one begins; the old half before is forgotten, so that
