@@ -68,7 +68,7 @@ def eaVertical(
         Go on from that file, if there is one; the result is that of an uninterrupted run.
     expansion : "joint" or "slotwise"
         As published; or every slot is measured and solved on its own, by systematic forms of those primitives that
-        are in the catalogue, and by the GP of the toolbox where there is none. If that finds nothing, joint search follows.
+        are in the catalogue, and by the GP of the toolbox where there is none. Joint search follows if that fails.
 
     Returns
     -------
