@@ -9,7 +9,7 @@ import numpy as np
 
 from deap_vsr.errors import VsrError
 from deap_vsr.result import Result
-from deap_vsr.tree import MaskedTree, is_mutable, is_open
+from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
         axis.plot([x0, x1], [y0, y1], color="#777777", linewidth=1, zorder=1)
     for (x, y), node, masked in zip(places, shown, tree, strict=True):
         colour = FROZEN if not is_mutable(masked) else SLOT if is_open(masked) else OPEN
-        label = _SIGNS.get(node.name, node.name) if node.arity else _leaf_text(node.value)
+        label = _SIGNS.get(node.name, node.name) if node.arity else _leaf_text(node)
         axis.text(
             x, y, label, ha="center", va="center", fontsize=9, zorder=2,
             bbox={"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": "#444444", "linewidth": 0.8},
@@ -80,8 +80,8 @@ def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
     axis.set_axis_off()
 
 
-def _leaf_text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
+def _leaf_text(node: Node) -> str:
+    return str(node.value) if is_variable(node) else f"{node.value:.4g}"
 
 
 def _edges(tree: MaskedTree) -> list[tuple[int, int]]:

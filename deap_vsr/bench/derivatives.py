@@ -13,7 +13,17 @@ import numpy as np
 
 from deap_vsr.engine.kernels import residuals
 from deap_vsr.engine.program import encoder
-from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open, node_from_name, operators, variable
+from deap_vsr.tree import (
+    Constant,
+    MaskedTree,
+    Node,
+    Vocabulary,
+    is_open,
+    is_variable,
+    node_from_name,
+    operators,
+    variable,
+)
 from deap_vsr.tree.operators import Array
 
 #: abs is not analytic; everything else is, away from its branch cuts.
@@ -82,7 +92,7 @@ def complex_step(tree: MaskedTree, X: Array, step: float = 1e-20) -> Array:
                 if node.arity:
                     arguments = [stack.pop() for _ in range(node.arity)]
                     stack.append(_complex(meaning.operator(node))(*arguments))
-                elif isinstance(node.value, str):
+                elif is_variable(node):
                     stack.append(X[:, int(node.value[1:]) - 1].astype(complex))
                 else:
                     stack.append(np.full(len(X), complex(node.value, step if i == position else 0.0)))

@@ -27,7 +27,7 @@ from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.simplify import form
+from deap_vsr.tree.simplify import skeleton_key
 
 
 class ErrorFitness(base.Fitness):
@@ -85,7 +85,7 @@ def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_
     seen = set()
     distinct = []
     for individual in sorted(individuals, key=price):
-        key = form(individual)
+        key = skeleton_key(individual)
         if key not in seen:
             seen.add(key)
             distinct.append(individual)
@@ -174,7 +174,7 @@ def eaMasked(
     logbook = tools.Logbook()
     logbook.header = ["gen", "nevals", *(stats.fields if stats else [])]
     size = len(population)
-    seen = {form(individual) for individual in population}
+    seen = {skeleton_key(individual) for individual in population}
     first = 0
     if resume is not None:
         first, size, population, seen = resume.number + 1, resume.size, resume.population, resume.seen
@@ -230,7 +230,7 @@ def _vary(
             child, other = toolbox.mate(child, other)
         if random.random() < mutpb:
             (child,) = toolbox.mutate(child)
-        key = form(child)
+        key = skeleton_key(child)
         if key not in seen:
             seen.add(key)
             del child.fitness.values

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import sympy
 
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, is_number, is_variable
 from deap_vsr.tree.operators import CATALOGUE
 
 #: A difference that double precision cannot show beside the values, such as that of + 1e-18.
@@ -85,7 +85,7 @@ def _row(answer: MaskedTree, truth: MaskedTree, point: list[float]) -> tuple[Any
             return None
         values.append(value)
         for i, node in enumerate(tree):
-            if not node.arity and not isinstance(node.value, str) and node.value:
+            if is_number(node) and node.value:
                 changed = _precise(tree, point, i, tiny)
                 if changed is None:
                     return None
@@ -103,7 +103,7 @@ def _precise(tree: MaskedTree, point: list[float], changed: int = -1, by: Any = 
                 symbolic = CATALOGUE[node.name].symbolic
                 function = _MPMATH.get(symbolic) or getattr(mpmath, symbolic) if isinstance(symbolic, str) else symbolic
                 stack.append(function(*(stack.pop() for _ in range(node.arity))))
-            elif isinstance(node.value, str):
+            elif is_variable(node):
                 stack.append(mpmath.mpf(point[int(node.value[1:]) - 1]))
             else:
                 stack.append(mpmath.mpf(node.value) * (1 + by if i == changed else 1))

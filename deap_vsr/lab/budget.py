@@ -25,6 +25,7 @@ class Budget:
         tick: Callable[[], None] = lambda: None,
     ) -> None:
         self.whole = whole
+        self.strict = True
         self.tick = tick
         self.started = time.perf_counter()
         self.evaluations = 0
@@ -56,7 +57,7 @@ class Budget:
 
     def left(self, name: str) -> float:
         """Return what is left of `name`, here and in the whole; inf without a limit."""
-        limit = self.limits[name]
+        limit = self.limits[name] if self.strict or name != "queries" else None
         here = math.inf if limit is None else limit - self.spent[name]
         return here if self.whole is None else min(here, self.whole.left(name))
 
@@ -99,3 +100,8 @@ class Budget:
             None if queries is None else int(queries),
             whole=self,
         )
+
+    def lenient(self) -> Budget:
+        """Let the last batch of points be asked whole, within what the whole has left; the part is used up then."""
+        self.strict = False
+        return self

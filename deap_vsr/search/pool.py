@@ -24,6 +24,7 @@ from deap_vsr.search.round import free
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import literals
+from deap_vsr.tree.translate import to_catalogue, to_set
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -70,6 +71,8 @@ class PoolSearch:
     """What the regressor goes on from."""
     latest: MaskedTree | None = None
     """The best tree that the regressor has told of."""
+    refused: set[str] = field(default_factory=set)
+    """Formulas that did not hold in the end: asked often enough, one would pass by chance."""
 
     def __post_init__(self) -> None:
         self._free_only(range(self.lab.n_vars))
@@ -116,6 +119,7 @@ class PoolSearch:
             "share": None if share is None else {"limits": share.limits, "spent": share.spent},
             "entered": self.entered,
             "passed": self.passed,
+            "refused": self.refused,
             "regressor": regressor,
         }
 
@@ -137,9 +141,10 @@ class PoolSearch:
         pool = [tree_from(tree, lab.pset) for tree in state["pool"]]
         self.states = [State(tree, freed) for tree in pool] or [State.start()]
         if state["share"] is not None:
-            self.share = Budget(**state["share"]["limits"], whole=lab.budget)
+            self.share = Budget(**state["share"]["limits"], whole=lab.budget).lenient()
             self.share.resume(state["share"]["spent"])
         self.entered, self.passed = state["entered"], state["passed"]
+        self.refused = set(state["refused"])
         self.resume = state["regressor"]
 
     # --- the search ---
@@ -177,7 +182,7 @@ class PoolSearch:
         self.entered = self.lab.budget.spent
         if self.number == 0:
             self.passed = self.entered
-        self.share = self.lab.budget.part(1 / (len(self.groups) - self.number))
+        self.share = self.lab.budget.part(1 / (len(self.groups) - self.number)).lenient()
 
     def _round(self) -> None:
         """Let the regressor grow the pool on the new split until something holds."""
@@ -222,19 +227,45 @@ class PoolSearch:
         Beyond the published method, also refitted and shortly written, and on a wider domain.
         """
         options, lab = self.expansion.options, self.lab
-        if not hall.best or (lab.evidence.noise == 0 and hall.best[0][0] > options.rule.error):
+        tree = self._candidate(hall)
+        if tree is None:
             return False
         data = Dataset.of(lab.trials(range(lab.n_vars), 1, options.hall_points))
         rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
-        if not lab.evidence.at(rule).fits(lab.fit(literals(hall.best[0][1]), data), data):
+        if not lab.evidence.at(rule).fits(lab.fit(literals(tree), data), data):
             return False
-        if options.published or lab.pset is not None:
+        if options.published:
             return True
-        final = finish(hall.best[0][1], lab)
-        if final is None or not accepted(final.tree, lab):
+        final = self._finished(tree)
+        if final is None:
+            self.refused.add(str(tree))
             return False
         self.answer = final
+        hall.best.sort(key=lambda entry: entry[1] is not tree)
         return True
+
+    def _finished(self, tree: MaskedTree) -> Finished | None:
+        """Return a formula refitted and shortly written, if it is accepted; one of other primitives as it is."""
+        lab, plain = self.lab.in_catalogue(), tree
+        if self.lab.pset is not None:
+            known = to_catalogue(tree, self.lab.pset)
+            if known is None:
+                holds = accepted(tree, self.lab, rule=self.expansion.options.rule)
+                return Finished(tree, None) if holds else None
+            plain = known
+        final = finish(plain, lab)
+        if final is None or not accepted(final.tree, lab):
+            return None
+        written = final.tree if self.lab.pset is None else to_set(final.tree, self.lab.pset)
+        return Finished(tree, None) if written is None else replace(final, tree=written)
+
+    def _candidate(self, hall: Hall) -> MaskedTree | None:
+        """Return what may be the answer: the best of the hall, or the next that is exact where others were refused."""
+        if self.lab.evidence.noise > 0:
+            exact = [tree for _, tree in hall.best[:1]]
+        else:
+            exact = [tree for error, tree in hall.best if error <= self.expansion.options.rule.error]
+        return next((tree for tree in exact if str(tree) not in self.refused), None)
 
 
 def check_schedule(schedule: Schedule, n_vars: int) -> None:

@@ -33,11 +33,11 @@ def in_sequence(
             stop at a formula that nothing shorter is likely to stand for, or at a limit
     """
     best: Found | None = None
-    schedule: Schedule = ()
+    schedule = order
     for expansion in expansions:
         if isinstance(expansion, Joint):
-            if lab.budget.queries_left() < _least(expansion):
-                best = None if best is None else replace(best, stopped_by="queries")
+            if best is not None and lab.budget.queries_left() < _least(expansion):
+                best = replace(best, stopped_by="queries")
                 break
             other = vertical(lab, expansion, schedule, tell)
         else:
@@ -51,6 +51,7 @@ def in_sequence(
         if not _goes_on(best, expansion, lab):
             break
     assert best is not None
+    assert schedule is not None
     return schedule, best
 
 

@@ -67,7 +67,8 @@ def vertical(
     schedule : groups of columns, from 0, in the order in which they are freed; None: the simplest reduced form first
     """
     if isinstance(expansion, Joint):
-        return _pool(lab, expansion, schedule or tuple((c,) for c in range(lab.n_vars)), tell, checkpoint)
+        numeric = tuple((column,) for column in range(lab.n_vars))
+        return _pool(lab, expansion, numeric if schedule is None else schedule, tell, checkpoint)
     search: DepthFirst | Beam
     if isinstance(expansion, Slotwise) and lab.evidence.noise == 0:
         search = DepthFirst(lab, expansion, tell)

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.tree import Constant, MaskedTree, Node, format_number, is_open, node_from_name, operators
+from deap_vsr.tree import (
+    Constant,
+    MaskedTree,
+    Node,
+    format_number,
+    is_number,
+    is_open,
+    is_variable,
+    node_from_name,
+    operators,
+)
 from deap_vsr.tree.operators import INTEGER_POWERS
 
 #: More terms than this are not worth it.
@@ -67,9 +77,9 @@ class _Expansion:
         return stack[0]
 
     def _node(self, node: Node, operands: list[Terms]) -> Terms:
-        if not node.arity:
-            if isinstance(node.value, str):
-                return self._atom([node])
+        if is_variable(node):
+            return self._atom([node])
+        if is_number(node):
             return {(): _Coefficient(float(node.value), is_open(node))}
         match node.name:
             case "add":

@@ -80,6 +80,16 @@ def is_ephemeral(node: Node) -> bool:
     return isinstance(type(node), gp.MetaEphemeral)
 
 
+def is_variable(node: Node) -> bool:
+    """Whether `node` is a leaf with a name: a variable, or a terminal that a user's primitive set has named."""
+    return not node.arity and isinstance(node.value, str)
+
+
+def is_number(node: Node) -> bool:
+    """Whether `node` is a leaf with a value: a constant, literal or fitted."""
+    return not node.arity and not isinstance(node.value, str)
+
+
 def is_open(node: Node) -> bool:
     """Whether `node` is a constant whose value is fitted; a user's ephemeral constants are."""
     kind = type(node)
@@ -364,7 +374,7 @@ def _node_from_token(text: str, kind: str) -> Node:
 def _token(node: Node) -> Token:
     if node.arity:
         return node.name, _KIND.get(node.arity, f"{node.arity}-ary")
-    return (node.value, "var") if isinstance(node.value, str) else (format_number(node.value), "const")
+    return (node.value, "var") if is_variable(node) else (format_number(node.value), "const")
 
 
 def random_constant() -> float:

@@ -22,7 +22,9 @@ from deap_vsr.tree import (
     Vocabulary,
     format_number,
     is_mutable,
+    is_number,
     is_open,
+    is_variable,
     node_from_name,
     operators,
     variable,
@@ -184,7 +186,7 @@ def infix(
 
 
 def _leaf_text(node: Node) -> tuple[str, int]:
-    if isinstance(node.value, str):
+    if is_variable(node):
         return node.value, ATOM
     text = format_number(node.value)
     return text, SIGN if text.startswith("-") else ATOM
@@ -193,7 +195,7 @@ def _leaf_text(node: Node) -> tuple[str, int]:
 def _call_form(operator: Operator, operands: Sequence[tuple[str, int, Node]]) -> bool:
     """Whether the usual notation would be read back as something else: -(2) and x**(2)."""
     last = operands[-1][2]
-    if last.arity or isinstance(last.value, str):
+    if not is_number(last):
         return False
     return operator.name == "neg" or (operator.name == "pow" and last.value in INTEGER_POWERS)
 
@@ -241,7 +243,7 @@ def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str
 
 
 def _latex_leaf(node: Node) -> tuple[str, int]:
-    if isinstance(node.value, str):
+    if is_variable(node):
         return re.sub(r"^([A-Za-z]+)_?([0-9]+)$", r"\1_{\2}", node.value), ATOM
     mantissa, _, exponent = format_number(node.value).partition("e")
     precedence = SIGN if mantissa.startswith("-") else ATOM
@@ -271,7 +273,7 @@ def to_sympy(tree: MaskedTree, pset: gp.PrimitiveSetTyped | None = None) -> symp
                 # Not digit by digit: the whole number 10**10**10 would never be done.
                 arguments = [argument.evalf() for argument in arguments]
             stack.append(meaning.operator(node).sympy(sympy, *arguments))
-        elif isinstance(node.value, str):
+        elif is_variable(node):
             stack.append(sympy.Symbol(node.value, real=True))
         else:
             whole = float(node.value).is_integer() and abs(node.value) < 1e15

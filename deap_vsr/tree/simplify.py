@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_open, node_from_name
+from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_number, is_open, node_from_name
 from deap_vsr.tree.operators import CATALOGUE, Operator
 
 _STANDARD = Vocabulary()
@@ -27,14 +27,14 @@ def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD, frozen: bool = Tr
     for node in reversed(tree.checked()):
         operands = [stack.pop() for _ in range(node.arity)]
         whole = [node, *chain.from_iterable(operands)]
-        if node.arity and all(map(_is_number, operands)) and (frozen or all(map(is_mutable, whole))):
+        if node.arity and all(map(_is_one_number, operands)) and (frozen or all(map(is_mutable, whole))):
             whole = _folded(vocabulary.operator(node), [operand[0] for operand in operands], whole)
         stack.append(whole)
     return type(tree)(stack[0])
 
 
-def _is_number(nodes: Sequence[Node]) -> bool:
-    return len(nodes) == 1 and not nodes[0].arity and not isinstance(nodes[0].value, str)
+def _is_one_number(nodes: Sequence[Node]) -> bool:
+    return len(nodes) == 1 and is_number(nodes[0])
 
 
 def _folded(operator: Operator, numbers: Sequence[Node], otherwise: list[Node]) -> list[Node]:
@@ -99,7 +99,7 @@ def _closed(item: _Part | _Chain) -> _Part:
 
 
 def _leaf(node: Node, position: int) -> _Part:
-    if not isinstance(node.value, str):
+    if is_number(node):
         return _Part([position], (2, 0), "C", f"C {float(node.value)!r} {is_open(node)}", ())
     index = int(node.value[1:]) if node.value[1:].isdigit() else 0
     return _Part([position], (0, index), node.value, node.value, ())
@@ -120,11 +120,6 @@ def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
             nodes = [position, *chain.from_iterable(part.nodes for part in parts)]
             stack.append(_Part(nodes, (1, len(nodes)), node.name, node.name, parts))
     return _closed(stack[0])
-
-
-def canonical_order(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> list[int]:
-    """Return the positions of the nodes of `tree` in canonical order, nothing folded."""
-    return _ordered(tree, vocabulary).nodes
 
 
 def without_neutral(tree: MaskedTree) -> MaskedTree:
@@ -190,7 +185,7 @@ def _merged(tree: MaskedTree, vocabulary: Vocabulary) -> MaskedTree:
     for node in reversed(tree):
         operands = [stack.pop() for _ in range(node.arity)]
         whole = [node, *chain.from_iterable(operand for operand, _ in operands)]
-        number_last = bool(node.arity) and vocabulary.operator(node).commutative and _is_number(operands[1][0])
+        number_last = bool(node.arity) and vocabulary.operator(node).commutative and _is_one_number(operands[1][0])
         if number_last:
             (first, first_has_one), (second, _) = operands
             if first_has_one and first[0].name == node.name:
@@ -209,7 +204,7 @@ def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str
     return _ordered(canonical(tree, vocabulary), vocabulary).digest
 
 
-def form(tree: Sequence[Node], chains: bool = False) -> int:
+def skeleton_key(tree: Sequence[Node], chains: bool = False) -> int:
     """Return a hash of a formula with anonymous constants: what it can fit, not with which values.
 
     Constants of constants are one constant, and the operands of sums and products are in order, so that most

@@ -18,7 +18,7 @@ from deap_vsr.gp.algorithms import Individual, assignFit, eaMasked, evaluateFit,
 from deap_vsr.gp.regressor import GpRegressor, round_set
 from deap_vsr.search.contract import Budget, Task
 from deap_vsr.tree import Constant
-from deap_vsr.tree.simplify import form
+from deap_vsr.tree.simplify import skeleton_key
 
 OPERATORS = ("add", "sub", "mul", "sin", "const")
 X = np.random.default_rng(0).uniform(0.5, 3, (40, 2))
@@ -79,7 +79,7 @@ SAME = """
 import sys
 sys.path.insert(0, {folder!r})
 from test_own_toolbox import oracle, run, tools, toolbox_of, vsr
-from deap_vsr.tree.simplify import form
+from deap_vsr.tree.simplify import skeleton_key
 found = vsr.discover(oracle(), "gp", max_evaluations=3000)
 print(found.expression, found.rounds[0].errors)
 stats = tools.Statistics(lambda individual: individual.fitness.values[0])
@@ -87,7 +87,7 @@ stats.register("values", list)
 hall, logbook = run(toolbox_of(), seed=4, ngen=3, stats=stats)
 print([sorted(row.items()) for row in logbook])
 print([(str(individual), individual.fitness.values) for individual in hall])
-print([form(individual) for individual in hall])
+print([skeleton_key(individual) for individual in hall])
 """
 
 
@@ -170,7 +170,7 @@ def test_everybody_of_a_generation_is_scored_on_the_same_trials_and_survivors_ag
     seen = []
 
     def evaluate(individual, trials):
-        seen.append((len(draws), trials.token))
+        seen.append((len(draws), trials.y.tobytes()))
         return fit(individual, trials, n_starts=0, max_iterations=3)
 
     draws = []
@@ -255,7 +255,7 @@ def test_selection_keeps_distinct_forms_and_prefers_the_shorter_of_equals():
     ],
 )
 def test_forms_tell_what_a_candidate_can_fit(first, second, same):
-    assert (form(MaskedTree.from_infix(first)) == form(MaskedTree.from_infix(second))) == same
+    assert (skeleton_key(MaskedTree.from_infix(first)) == skeleton_key(MaskedTree.from_infix(second))) == same
 
 
 def test_the_set_of_a_round_has_the_new_variable_and_constants_only():

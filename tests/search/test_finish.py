@@ -7,8 +7,10 @@ import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, Variable, sample_trials
 from deap_vsr.engine import Dataset, fit
-from deap_vsr.search.contract import Budget
-from deap_vsr.search.finish import accepted, finished, relative_weights, short_number, shortened
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search import finish as ending
+from deap_vsr.search.finish import accepted, finished, shortened
+from deap_vsr.search.short import short_number
 from deap_vsr.tree import Constant
 
 OPERATORS = ("add", "sub", "mul", "div", "sin", "exp", "const")
@@ -23,8 +25,14 @@ def starting(text, *values):
     return MaskedTree.from_infix(text).with_constants(values)
 
 
+def lab_of(asked, seed=0):
+    return Lab(asked, rng=np.random.default_rng(seed))
+
+
 def finish(tree, asked, seed=0):
-    return finished(tree, asked, Budget(asked), np.random.default_rng(seed))
+    """Return the formula as it is written in the end; None if it does not fit."""
+    found = finished(tree, lab_of(asked, seed))
+    return None if found is None else found.tree
 
 
 # --- short numbers ------------------------------------------------------------------------
@@ -154,7 +162,7 @@ def test_numbers_are_shortened_only_where_the_data_allow_it():
     )
     # Standard errors that promise too much: 0.1 and 3 are within them, and do not fit.
     loose = replace(outcome, standard_errors=np.full((1, 3), 0.1))
-    found = shortened(loose, data, Budget(oracle(lambda x: x[0])))
+    found = shortened(loose, data, lab_of(oracle(lambda x: x[0])))
     numbers = [node.value for node in found if isinstance(node, Constant)]
     assert numbers[1] == 2.0
     np.testing.assert_allclose([numbers[0], numbers[2]], [0.123456789012345, np.pi], rtol=1e-13)
@@ -162,18 +170,26 @@ def test_numbers_are_shortened_only_where_the_data_allow_it():
 
 def test_the_trials_of_shortening_are_counted_and_all_at_once_is_one_trial():
     outcome, data = measured("C*x1 + C*x2", lambda x: 2 * x[0] + 0.25 * x[1], (1.9, 0.2))
-    budget = Budget(oracle(lambda x: x[0]))
-    assert shortened(outcome, data, budget).to_infix() == "2*x1 + 0.25*x2"
-    assert budget.evaluations == 1
+    lab = lab_of(oracle(lambda x: x[0]))
+    short = shortened(outcome, data, lab)
+    assert short.to_infix() == "2*x1 + 0.25*x2"
+    assert lab.budget.evaluations == fit(short, data).evaluations
 
 
 def test_finishing_is_the_same_for_the_same_seed_and_counts_what_it_asks():
     results = []
     for _ in range(2):
-        asked = oracle(lambda x: 2 * x[0] + np.pi * x[1])
-        results.append((finish(starting("C*x1 + C*x2", 1.9, 3.0), asked, seed=4), asked.queries))
+        lab = lab_of(oracle(lambda x: 2 * x[0] + np.pi * x[1]), seed=4)
+        results.append((finished(starting("C*x1 + C*x2", 1.9, 3.0), lab), lab.budget.queries, lab.budget.evaluations))
     assert results[0] == results[1]
     assert results[0][1] == 2 * 2 + 8
+    assert results[0][2] > 0
+
+
+def test_a_finished_formula_has_an_error_for_each_number_that_was_fitted():
+    found = finished(starting("C*x1 + C*x2 + x3", 1.9, 3.0), lab_of(oracle(lambda x: 2 * x[0] + np.pi * x[1] + x[2])))
+    assert len(found.standard_errors) == 2
+    assert all(0.0 <= error < 1e-12 for error in found.standard_errors)
 
 
 # --- acceptance ---------------------------------------------------------------------------
@@ -188,7 +204,7 @@ def asked_of(law, tree, variables=((0.5, 3.0),) * 2, seed=0, **options):
         return law(x)
 
     asked = oracle(spied, variables, **options)
-    verdict = accepted(MaskedTree.from_infix(tree), asked, Budget(asked), np.random.default_rng(seed))
+    verdict = accepted(MaskedTree.from_infix(tree), lab_of(asked, seed))
     return verdict, np.vstack(points), asked
 
 
@@ -278,24 +294,74 @@ def test_a_formula_without_values_where_the_law_has_some_is_refused():
     assert verdict is False
 
 
-# --- weights ------------------------------------------------------------------------------
+# --- noise --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_values_of_one_sign_that_span_decades_count_relative_to_their_size(sign):
-    y = sign * np.array([1.0, 10.0, 1e4])
-    np.testing.assert_allclose(relative_weights(y) * y**2, [1e8, 1e8, 1e8])
+def in_noise(law, noise=0.1, seed=0, n_points=400, **options):
+    """Return a laboratory whose noise is known, and in which some points were measured."""
+    lab = lab_of(oracle(law, noise=noise, seed=seed, **options), seed)
+    lab.know_noise(noise)
+    lab.trials(range(lab.n_vars), 1, n_points)
+    return lab
 
 
-@pytest.mark.parametrize("y", [[1.0, 10.0], [-1.0, 1e5], [0.0, 1e5], [1e-5, 0.0, 1e5], [], [2.0], [0.0]])
-def test_values_of_both_signs_with_zero_or_of_one_size_count_alike(y):
-    assert relative_weights(np.array(y)) is None
+@pytest.mark.parametrize("seed", range(3))
+def test_in_noise_all_that_was_measured_is_fitted_and_nothing_asked(seed):
+    lab = in_noise(lambda x: 2 * x[0] + 0.7473 * x[1], seed=seed)
+    found = ending.finish(starting("C*x1 + C*x2", 1.9, 0.5), lab)
+    assert lab.budget.queries == 400
+    first, second = [node.value for node in found.tree if isinstance(node, Constant)]
+    assert first == 2.0
+    assert abs(second - 0.7473) < 5.0 * found.standard_errors[1]
+    assert all(0.0 < error < 0.01 for error in found.standard_errors)
 
 
-def test_the_smallest_of_many_decades_do_not_get_weights_without_end():
-    weights = relative_weights(np.array([1e-200, 1e-30, 1.0, 1e3]))
-    assert np.isfinite(weights).all()
-    assert weights.max() == pytest.approx(1e24)
+def test_in_noise_a_term_that_is_not_worth_its_constant_goes():
+    lab = in_noise(lambda x: 2 * x[0])
+    found = ending.finish(starting("C*x1 + C*sin(x2)", 1.9, 0.5), lab)
+    assert found.tree.to_infix() == "2*x1"
+    assert len(found.standard_errors) == 1
+    assert found.price < ending.finish(starting("C*x2", 1.9), lab).price
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_noise_the_law_is_accepted_and_another_one_is_not(seed):
+    lab = in_noise(lambda x: 2 * x[0] * x[1], seed=seed, limits=[EVERYWHERE] * 3)
+    assert accepted(MaskedTree.from_infix("2*x1*x2"), lab, 100)
+    assert lab.budget.queries == 600
+    assert not accepted(MaskedTree.from_infix("2.1*x1*x2"), lab, 100)
+
+
+def test_in_noise_a_surrogate_that_holds_only_inside_is_refused_where_the_outside_can_be_asked():
+    def bent(x):
+        return np.where(x[0] <= 3.0, x[0] * x[1], x[0] ** 2 * x[1])
+
+    surrogate = MaskedTree.from_infix("x1*x2")
+    assert accepted(surrogate, in_noise(bent), 100)
+    assert not accepted(surrogate, in_noise(bent, limits=[EVERYWHERE] * 3), 100)
+
+
+def test_of_two_formulas_that_hold_in_noise_fresh_data_decide():
+    lab = in_noise(lambda x: np.sin(x[0]) * x[1])
+    law, other = MaskedTree.from_infix("sin(x1)*x2"), MaskedTree.from_infix("x1*x2 - 0.15*x1*x1*x1*x2")
+    for trees, best in (((law, other), 0), ((other, law), 1)):
+        before = lab.budget.queries
+        assert ending.better(trees, lab, lab.evidence) == best
+        assert lab.budget.queries == before + 1000
+
+
+def test_the_same_terms_in_brackets_are_no_better_and_nothing_is_asked():
+    lab = in_noise(lambda x: x[0] * (x[1] + x[2]))
+    trees = [MaskedTree.from_infix(text) for text in ("x1*x2 + x1*x3", "x1*(x2 + x3)")]
+    assert ending.better(trees, lab, lab.evidence) == 0
+    assert lab.budget.queries == 400
+
+
+def test_with_too_few_points_to_tell_the_first_formula_stays():
+    lab = in_noise(lambda x: x[0], n_points=10).part(queries=100)
+    trees = [MaskedTree.from_infix(text) for text in ("x2", "x1")]
+    assert ending.better(trees, lab, lab.evidence) == 0
+    assert lab.budget.queries == 0
 
 
 # --- rounding -----------------------------------------------------------------------------
@@ -322,8 +388,8 @@ def test_a_small_term_that_is_seen_where_y_is_small_stays():
 def test_a_law_beside_a_large_offset_is_accepted_and_one_that_is_off_by_more_is_not():
     asked = oracle(lambda x: 1e9 + x[0] * x[1])
     law, other = MaskedTree.from_infix("1000000000 + x1*x2"), MaskedTree.from_infix("1000000000 + 1.0001*x1*x2")
-    assert accepted(law, asked, Budget(asked), np.random.default_rng(0))
-    assert not accepted(other, asked, Budget(asked), np.random.default_rng(0))
+    assert accepted(law, lab_of(asked))
+    assert not accepted(other, lab_of(asked))
 
 
 # --- writing ------------------------------------------------------------------------------

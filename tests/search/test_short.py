@@ -3,9 +3,11 @@ import pytest
 from scipy.stats import chi2
 
 from deap_vsr import CallableOracle, MaskedTree
-from deap_vsr.forms.noisy import NoisySettings, search_noisy
-from deap_vsr.search.contract import Budget
+from deap_vsr.forms.atoms import atoms_of
+from deap_vsr.lab.lab import Lab
 from deap_vsr.search.short import restored, rounded, short_in_noise
+from deap_vsr.search.sums import SumOptions, Sums
+from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import Constant
 
 
@@ -104,8 +106,9 @@ def test_numbers_that_are_short_each_but_not_together_are_not_all_restored():
 
 def search(law, n_vars, function_set=("add", "sub", "mul", "sin", "cos", "const"), seed=0):
     oracle = CallableOracle(law, [(0.5, 3.0)] * n_vars, function_set, noise=0.1, seed=seed)
-    settings = NoisySettings(n_points=150, last_points=1200)
-    return search_noisy(oracle, Budget(oracle), np.random.default_rng(seed), 0.1, settings)
+    lab = Lab(oracle, rng=np.random.default_rng(seed))
+    lab.know_noise(0.1)
+    return vertical(lab, Sums(atoms_of, SumOptions(n_points=150, last_points=1200)), None)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

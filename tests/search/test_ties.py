@@ -9,13 +9,19 @@ import reference
 from strategies import random_tree
 
 from deap_vsr import MaskedTree
-from deap_vsr.search.ties import factor_ties
+from deap_vsr.lab.evidence import Exact, Noisy
+from deap_vsr.search import ties
 from deap_vsr.tree import Constant, is_open
 
 POINTS = np.random.default_rng(5).uniform(0.5, 2.0, (6, 8))
 
 #: Values of slots at four settings; the names say which go together.
 A, B, D = np.random.default_rng(6).uniform(0.5, 2.0, (3, 4))
+
+
+def factor_ties(tree, constants, function_set=("add", "mul")):
+    """Factor slots that are known exactly."""
+    return ties.factor_ties(tree, constants, np.zeros(constants.shape), Exact(), function_set)
 
 
 def skeleton(text):
@@ -258,3 +264,48 @@ def test_literals_are_no_slots():
     found = factor_ties(skeleton("2*(C*x1 + C*x2)"), np.column_stack([A, 5 * A]))
     assert found.to_infix(skeleton=True) == "2*(C*(x1 + 5*x2))"
     assert [node.fitted for node in found if isinstance(node, Constant)] == [False, True, False]
+
+
+def test_without_the_operators_for_it_nothing_is_factored():
+    tree = skeleton("C*x1 + C*x2").with_constants([A[-1], A[-1]])
+    assert factor_ties(tree, np.column_stack([A, A]), ("add", "sin")) is tree
+
+
+# --- noise --------------------------------------------------------------------------------
+
+
+def in_noise(text, columns, error, seed=0):
+    """Return the formula after factoring slots that were measured with relative `error`."""
+    values = np.column_stack(columns)
+    errors = error * np.abs(values)
+    measured = values + errors * np.random.default_rng(seed).standard_normal(values.shape)
+    tree = skeleton(text).with_constants(measured[-1])
+    return ties.factor_ties(tree, measured, errors, Noisy(1.0), ("add", "mul"))
+
+
+def test_in_noise_slots_are_tied_where_their_ratio_is_the_same_within_the_errors():
+    found = [in_noise("C*x1 + C*x2", (A, 2 * A), 0.005, seed) for seed in range(40)]
+    tied = [tree for tree in found if len(tree.slots) == 1]
+    assert len(tied) >= 32, "one in twenty is missed"
+    for tree in tied:
+        assert tree.to_infix(skeleton=True).startswith("C*(x1 + ")
+        (ratio,) = [node.value for node in tree if isinstance(node, Constant) and not node.fitted]
+        assert ratio == pytest.approx(2.0, rel=0.015)
+    for seed in range(40):
+        assert in_noise("C*x1 + C*x2", (A, B), 0.005, seed).to_infix(skeleton=True) == "C*x1 + C*x2"
+
+
+def test_in_noise_slots_that_are_hardly_known_are_not_tied():
+    # Within such errors any two slots have the same ratio.
+    assert in_noise("C*x1 + C*x2", (A, A), 0.1).to_infix(skeleton=True) == "C*x1 + C*x2"
+
+
+def test_in_noise_one_setting_does_not_tell():
+    tree = skeleton("C*x1 + C*x2").with_constants([1.0, 1.0])
+    assert ties.factor_ties(tree, np.ones((1, 2)), np.full((1, 2), 1e-3), Noisy(1.0), ("add", "mul")) == tree
+
+
+def test_the_slot_of_a_product_is_known_as_well_as_its_factors_together():
+    # Each is known to 1.2 %: enough for a ratio, but not for that of a product.
+    assert len(in_noise("C*x1 + C*x2", (A, A), 0.012).slots) == 1
+    assert len(in_noise("C*C*x1 + C*x2", (A, B, A * B), 0.012).slots) == 2
