@@ -442,7 +442,7 @@ def has_fit(forms, table, n_constants):
 
 def fit_from_first(form, table):
     """The error in the first setting: the scan sees no other."""
-    first = Table(table.x[:1], table.y[:1], table.tolerance[:1], table.function_set, table.noisy)
+    first = Table(table.x[:1], table.y[:1], table.tolerance[:1], table.function_set, table.evidence)
     return fit_error(form, first)
 
 

@@ -125,8 +125,8 @@ def test_a_search_for_few_among_many_variables_is_cheap():
     assert asked.queries < 1_000
 
 
-# A real bug: where y has no finite value at any common value of the new variable the table of the first round is
-# empty, and Tables.moving raises "ValueError: zero-size array to reduction operation".
+# Where y has no finite value at any common value of the new variable the table of the first round is empty: nothing
+# can be said to move.
 @pytest.mark.parametrize("law", [lambda x: np.sqrt(x[0] - x[1]) * x[2], lambda x: np.arcsin(x[0] * x[1] / x[2])])
 def test_large_regions_without_values_do_not_break_the_search(law):
     asked = oracle(law, 3, (*RATIONAL, "sqrt", "arcsin"))
@@ -134,9 +134,7 @@ def test_large_regions_without_values_do_not_break_the_search(law):
     assert found.stopped_by in ("found", "exhausted", "queries", "evaluations")
 
 
-# A real bug: the squares of the tolerances in Tables.trials overflow or vanish. Below 1e-145 a search ends with
-# "ExpressionError: weights are not all finite numbers >= 0", near 1e+160 with an OverflowError, and above nothing is
-# found, with RuntimeWarnings. (fit itself stands 1e-250 and 1e+300.)
+# The squares of the tolerances of a table would overflow or vanish.
 @pytest.mark.parametrize("size", [1e-150, 1e160])
 def test_a_law_of_very_small_or_large_values_is_found(size):
     found, _ = run(oracle(lambda x: size * x[0] * x[1], 2), queries=2_000)
@@ -279,7 +277,7 @@ def test_out_of_queries_the_best_so_far_is_returned():
     assert errors == sorted(errors)
 
 
-# A real bug: which variables matter is asked without a look at the limit, 6 points for each that does.
+# Which variables matter takes 6 points for each that does.
 def test_many_variables_that_matter_do_not_exceed_the_queries():
     asked = oracle(lambda x: x.sum(axis=0), 60)
     found, _ = run(asked, queries=100)
@@ -365,8 +363,8 @@ def test_an_oracle_that_breaks_for_good_is_an_oracle_error_at_any_time():
             run(oracle(Breaking(at, ValueError("out of order")), 3))
 
 
-# A real bug: sample_trials' OracleError ("not enough finite values") and that of a function that raises are one type.
-# In a verification, in finishing and in accepting both count as "does not hold", and the user's exception is lost.
+# That there are not enough finite values counts as "does not hold" in a verification, in finishing and in accepting;
+# the user's exception does not.
 def test_an_oracle_that_breaks_once_is_an_oracle_error_at_any_time():
     silent = []
     for at in range(1, n_calls() + 1):
@@ -394,7 +392,7 @@ def test_a_function_that_is_not_in_the_set_is_written_with_those_that_are():
     assert {node.name for node in found.tree if node.arity} <= {"add", "mul", "sin"}
 
 
-# A real bug: factoring ties writes products, and merging exponentials writes sums, also where the set has none.
+# Factoring ties writes products, and merging exponentials writes sums, but not where the set has none.
 @pytest.mark.parametrize(
     ("law", "n_vars", "function_set", "order"),
     [
