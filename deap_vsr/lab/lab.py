@@ -243,5 +243,6 @@ def pooled_deviation(y: Array) -> float:
     unit = float(np.max(np.abs(y[known]))) or 1.0  # squares of 1e200 are none
     counts = known.sum(axis=1)
     means = np.where(known, y / unit, 0.0).sum(axis=1) / counts
-    off = np.where(known, y / unit - means[:, None], 0.0)
+    apart = np.where(known, y, -np.inf).max(axis=1) > np.where(known, y, np.inf).min(axis=1)
+    off = np.where(known & apart[:, None], y / unit - means[:, None], 0.0)  # the mean of equal ones may be off
     return float(np.sqrt((off**2).sum() / (counts - 1).sum())) * unit
