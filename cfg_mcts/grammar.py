@@ -16,7 +16,7 @@ from pathlib import Path
 from deap import gp
 
 from deap_vsr.errors import VsrError
-from deap_vsr.tree import Constant, Node, node_from_name, variable
+from deap_vsr.tree import Constant, Node, is_variable, node_from_name, variable
 from deap_vsr.tree.notation import infix
 from deap_vsr.tree.operators import normalise_function_set
 
@@ -64,9 +64,7 @@ class Rule:
     def variables(self) -> set[int]:
         """Columns, from 0, of the variables in the body."""
         return {
-            int(node.value[1:]) - 1
-            for node in self.body
-            if not node.arity and isinstance(node.value, str) and not isinstance(node, NonTerminal)
+            int(node.value[1:]) - 1 for node in self.body if is_variable(node) and not isinstance(node, NonTerminal)
         }
 
     def __str__(self) -> str:

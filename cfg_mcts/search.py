@@ -11,7 +11,7 @@ import networkx as nx
 
 from cfg_mcts.derivation import Derivation, Deriver
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.simplify import form
+from deap_vsr.tree.simplify import skeleton_key
 
 #: Expressions whose rewards are remembered.
 MAX_REWARDS = 500_000
@@ -176,7 +176,7 @@ def score(tree: SearchTree, samples: Sequence[Sequence[MaskedTree]], evaluate: E
     """Return the rewards of the samples, those met before from memory; None if there was no time for all."""
     if len(tree.rewards) > MAX_REWARDS:
         tree.rewards.clear()
-    keys = [[form(expression, chains=True) for expression in expressions] for expressions in samples]
+    keys = [[skeleton_key(expression, chains=True) for expression in expressions] for expressions in samples]
     new: dict[int, MaskedTree] = {}
     for mine, expressions in zip(keys, samples, strict=True):
         for key, expression in zip(mine, expressions, strict=True):

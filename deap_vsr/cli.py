@@ -259,7 +259,8 @@ def discover_command(
     method: Annotated[
         str,
         typer.Option(
-            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once)."
+            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
+            "gplearn, pyoperon or pysr (other packages), or MODULE:NAME of a method of your own."
         ),
     ] = "vsr",
     expansion: Annotated[
@@ -281,8 +282,12 @@ def discover_command(
         str,
         typer.Option(help="For vsr-mcts and mcts: a file of rules, or coefficients (leaves C*x, C*sin(x), ...)."),
     ] = "",
+    log: Annotated[
+        Path | None,
+        typer.Option(help="CSV file in which every measurement is kept; a run with the same file goes on from it."),
+    ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File in which the state of the run is kept, every few seconds.")
+        Path | None, typer.Option(help="File in which the state of GP and MCTS is kept, every few seconds.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")] = False,
     out: Annotated[
@@ -294,7 +299,9 @@ def discover_command(
 
     A law with three variables, freed in a given order: vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
 
-    A run that can be killed and gone on with: vsr discover FILE --max-evaluations 9000000 --checkpoint F --resume
+    A run that can be killed, and goes on when it is started again: vsr discover FILE --max-queries 5000 --log F.csv
+
+    A long run of GP or MCTS: vsr discover FILE --method vsr-gp --max-evaluations 9000000 --checkpoint F --resume
     """
     from deap_vsr.methods import discover
     from deap_vsr.terminal import live_progress, make_folder, print_result, write_result
@@ -318,6 +325,7 @@ def discover_command(
             optimizer=optimizer or None,
             operators=operators.split(",") if operators else None,
             grammar=grammar or None,
+            log=log,
             checkpoint=checkpoint,
             resume=resume,
             progress=progress,

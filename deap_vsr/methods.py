@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -21,6 +23,7 @@ from deap_vsr.lab.evidence import FreezeRule
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import EquationOracle, Noise, Oracle, View
 from deap_vsr.memory import peak_memory
+from deap_vsr.peers import PEERS
 from deap_vsr.problems.equation import Equation, load_equation
 from deap_vsr.result import Result
 from deap_vsr.search.checkpoint import Checkpoint
@@ -37,6 +40,8 @@ from deap_vsr.tree.operators import normalise_function_set
 if TYPE_CHECKING:
     from cfg_mcts import Grammar
 
+#: Seconds of a run that is given no limit at all.
+DEFAULT_SECONDS = 60.0
 #: The named grammar whose leaves are C*x, C*sin(x), ...
 COEFFICIENTS = "coefficients"
 
@@ -64,8 +69,11 @@ class Options:
 class Search(Protocol):
     """A method that searches by itself."""
 
-    def __call__(self, lab: Lab, options: Options, tell: Callable[[Progress], None]) -> Found:
-        """Return what was found with the laboratory."""
+    def check(self) -> None:
+        """Raise VsrError if it cannot be used here."""
+
+    def __call__(self, lab: Lab) -> tuple[Found, dict[str, Any]]:
+        """Return what was found with the laboratory, and the numbers that were used."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +108,16 @@ class Method:
         if options.expansion is not None and options.expansion not in self.expansions:
             known = " or ".join(self.expansions) or "none"
             raise VsrError(f"method {self.name} has no expansion {options.expansion!r}; it has {known}")
-        if options.preset not in (None, "paper"):
-            raise VsrError(f"unknown preset {options.preset!r}; known is paper")
-        if options.optimizer is not None and options.optimizer not in ("lm", *OPTIMIZERS):
-            raise VsrError(f"unknown optimizer {options.optimizer!r}; known are lm, {', '.join(OPTIMIZERS)}")
+        check_preset(options.preset)
+        check_optimizer(options.optimizer)
         if options.schedule is not None and not self.vertical:
             raise VsrError(f"method {self.name} frees all variables at once: it has no schedule")
         for name in ("preset", "optimizer", "grammar", "checkpoint"):
             if getattr(options, name) is not None and name not in self.takes:
-                others = ", ".join(other.name for other in METHODS.values() if name in other.takes)
-                raise VsrError(f"method {self.name} has no {name}; those that have are {others}")
+                others = " and ".join(other.name for other in METHODS.values() if name in other.takes)
+                raise VsrError(f"method {self.name} has no {name}; {others} have")
+        if self.search is not None:
+            self.search.check()
         if options.checkpoint is not None and self.expansion(options) == "slotwise":
             raise VsrError("checkpoints are for joint expansion; a slotwise run goes on from its log: give log")
 
@@ -141,7 +149,8 @@ def _mcts(options: Options) -> Regressor:
 _MCTS = JointOptions(rule=FreezeRule(error=1e-18))
 _COMMON = frozenset({"preset", "optimizer", "checkpoint"})
 
-#: The methods there are by name: our own, vertical GP and vertical MCTS, and GP and MCTS over all variables at once.
+#: The methods there are by name: our own, vertical GP and vertical MCTS, GP and MCTS over all variables at once, and
+#: those of other packages, which are asked for a formula of a sample of points.
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -150,8 +159,12 @@ METHODS: dict[str, Method] = {
         Method("gp", _gp, vertical=False, expansions=(), takes=_COMMON),
         Method("vsr-mcts", _mcts, takes=_COMMON | {"grammar"}, joint=_MCTS),
         Method("mcts", _mcts, vertical=False, expansions=(), takes=_COMMON | {"grammar"}, joint=_MCTS),
+        *(Method(name, vertical=False, expansions=(), search=peer) for name, peer in PEERS.items()),
     )
 }
+
+#: Those of this package.
+OURS = tuple(name for name, method in METHODS.items() if method.search is None)
 
 
 def method_of(method: str | Method | Regressor) -> Method:
@@ -165,10 +178,14 @@ def method_of(method: str | Method | Regressor) -> Method:
     module, _, attribute = method.partition(":")
     if not attribute:
         raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}, and module:attribute of your own")
+    here = os.getcwd()
+    sys.path.insert(0, here)  # as for a script that stands beside it
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise VsrError(f"method {method}: {error}") from None
+    finally:
+        sys.path.remove(here)
     own = method_of(found() if isinstance(found, type) else found)
     return replace(own, name=method)
 
@@ -233,7 +250,7 @@ def discover(
     check_limits(seed, time_limit, max_evaluations, max_queries)
     equation, oracle = _oracle(problem, noise, seed, operators)
     if time_limit is None and max_evaluations is None and max_queries is None:
-        time_limit = 60.0
+        time_limit = DEFAULT_SECONDS
     budget = Budget(time_limit, max_evaluations, max_queries, tick=tick)
     lab = Lab(oracle, budget, np.random.default_rng(seed), log=log)
     compile_kernels()  # on nobody's clock
@@ -256,6 +273,18 @@ def discover(
         settings=used,
         memory=peak_memory() - memory,
     )
+
+
+def check_preset(preset: str | None) -> None:
+    """Raise VsrError for a preset that there is not."""
+    if preset not in (None, "paper"):
+        raise VsrError(f"unknown preset {preset!r}; known is paper")
+
+
+def check_optimizer(optimizer: str | None) -> None:
+    """Raise VsrError for an optimizer that there is not; None is a method's own."""
+    if optimizer is not None and optimizer not in ("lm", *OPTIMIZERS):
+        raise VsrError(f"unknown optimizer {optimizer!r}; known are lm, {', '.join(OPTIMIZERS)}")
 
 
 def check_limits(seed: int, *limits: float | None) -> None:
@@ -289,7 +318,7 @@ def _search(
     """Run a method; returns the order of variables, what was found, and the numbers that were used."""
     everything = tuple(range(lab.n_vars))
     if method.search is not None:
-        return (everything,), method.search(lab, options, tell), {}
+        return ((everything,), *method.search(lab))
     assert method.make is not None
     regressor = method.make(options)
     joint = Joint(regressor, _PAPER if options.preset == "paper" else method.joint)

@@ -88,9 +88,10 @@ def print_result(result: Result, console: Console) -> None:
         console.print(f"recovered: {'yes' if result.verdict.recovered else 'no'}{how}", highlight=False)
         numbers = ", ".join(f"{name} {value:.3g}" for name, value in result.verdict.metrics.items())
         console.print(f"on 10,000 fresh points: {numbers}", highlight=False, soft_wrap=True)
+    known = f"{result.points_read} points read from the log, " if result.points_read else ""
     console.print(
         f"stopped by: {result.stopped_by}; {result.seconds:.2f} s, {result.evaluations} evaluations, "
-        f"{result.oracle_queries} oracle queries, {result.peak_memory_mb:.1f} MB",
+        f"{result.oracle_queries} oracle queries, {known}{result.peak_memory_mb:.1f} MB",
         highlight=False,
         soft_wrap=True,
     )

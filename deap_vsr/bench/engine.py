@@ -19,7 +19,7 @@ from scipy import optimize
 from deap_vsr.bench.bank import FAMILIES, FitProblem, fit_bank
 from deap_vsr.engine.fitting import Dataset, fit
 from deap_vsr.engine.program import evaluate
-from deap_vsr.tree import is_open, operators, primitive_set, variable
+from deap_vsr.tree import is_open, is_variable, operators, primitive_set, variable
 from deap_vsr.tree.operators import Array
 
 #: A fit counts as a success below this NMSE.
@@ -282,7 +282,7 @@ def _operon_tree(operon: Any, problem: FitProblem, start: Array, hashes: Sequenc
         elif node.arity:
             other = operon.Node(getattr(operon.NodeType, _OPERON[node.name]))
             other.Optimize = False
-        elif isinstance(node.value, str):
+        elif is_variable(node):
             other = operon.Node.Variable(1.0)
             other.HashValue = other.CalculatedHashValue = hashes[int(node.value[1:]) - 1]
             other.Optimize = False

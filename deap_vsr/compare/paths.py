@@ -9,7 +9,7 @@ from typing import Any
 from deap_vsr.errors import VsrError
 from deap_vsr.result import path_of
 from deap_vsr.search.checkpoint import tree_from
-from deap_vsr.tree import Constant, Node, is_mutable
+from deap_vsr.tree import Node, is_mutable, is_variable
 from deap_vsr.tree.notation import infix, short_numbers
 from deap_vsr.tree.simplify import without_neutral
 
@@ -47,6 +47,6 @@ def _formula(record: dict[str, Any]) -> str:
 
 def _coloured(node: Node, text: str) -> str:
     """Wrap a sub-tree's text, in which those of its operands are wrapped already: their colours lie on top of its."""
-    slot = not node.arity and not isinstance(node, Constant) and str(node.value).startswith("C")
+    slot = is_variable(node) and node.value.startswith("C")
     kind = "slot" if slot else "open" if is_mutable(node) else "frozen"
     return f'<span class="{kind}">{text if node.arity else escape(text)}</span>'

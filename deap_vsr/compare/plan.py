@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import deap_vsr
-from deap_vsr.compare.external import ADAPTERS
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
-from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.errors import VsrError
-from deap_vsr.methods import METHODS
+from deap_vsr.methods import DEFAULT_SECONDS, OURS, Options, check_optimizer, check_preset, method_of
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import load_equation
 
@@ -75,22 +73,20 @@ def plan(
     preset : "paper" for the published settings, where a method has them
     optimizers : by default those of the suite, or each method's own; only where a method fits by one
     """
-    if preset not in (None, "paper"):
-        raise VsrError(f"unknown preset {preset!r}; known is paper")
+    check_preset(preset)
     if n_seeds < 1 or any(limit is not None and limit <= 0 for limit in (time_limit, max_evaluations, max_queries)):
         raise VsrError("at least one seed is needed, and limits above 0")
     if any(not 0 <= level < float("inf") for level in noise):
         raise VsrError("levels of noise are finite numbers of at least 0")
     for method in methods:
         check_method(method)
-    unknown = [name for name in optimizers if name not in ("lm", *OPTIMIZERS)]
-    if unknown:
-        raise VsrError(f"unknown optimizer {unknown[0]!r}; known are lm, {', '.join(OPTIMIZERS)}")
+    for name in optimizers:
+        check_optimizer(name)
     if time_limit is None and max_evaluations is None:
-        outside = [method for method in methods if method in ADAPTERS]
+        outside = [method for method in methods if method_of(parts_of(method)[0]).search is not None]
         if max_queries is None:
-            time_limit = 60.0
-        elif outside:  # it asks for its table once, and would go on for ever
+            time_limit = DEFAULT_SECONDS
+        elif outside:  # it asks for its sample once, and would go on for ever
             raise VsrError(f"method {outside[0]} needs --time-limit or --max-evaluations beside --max-queries")
     problems: dict[str, Problem] = {}
     left_out: list[str] = []
@@ -99,7 +95,7 @@ def plan(
         found, not_usable = _problems(study.places)
         problems |= found
         left_out += not_usable
-        for name, method in product(found, methods or study.methods or METHODS):
+        for name, method in product(found, methods or study.methods or OURS):
             adjustable = _has_settings(method)
             fitted_by = (optimizers or study.optimizers) if adjustable else (None,)
             settings = preset if adjustable else None
@@ -123,21 +119,12 @@ def _study(place: str) -> PaperSuite:
 def check_method(variant: str) -> None:
     """Raise VsrError if there is no such variant as ``vsr-gp+slotwise``, or its package is not there."""
     method, expansion, grammar = parts_of(variant)
-    if method not in METHODS and method not in ADAPTERS:
-        raise VsrError(f"unknown method {method!r}; known are {', '.join((*METHODS, *ADAPTERS))}")
-    expansions = METHODS[method].expansions if method in METHODS else ()
-    if expansion is not None and expansion not in expansions:
-        raise VsrError(f"method {method} has no expansion {expansion!r}; it has {' or '.join(expansions) or 'none'}")
-    if grammar is not None and "mcts" not in method:
-        raise VsrError(f"method {method} has no grammar {grammar!r}; vsr-mcts and mcts have")
-    if method in ADAPTERS:
-        ADAPTERS[method].check()
+    method_of(method).check(Options(expansion=expansion, grammar=grammar))
 
 
 def _has_settings(variant: str) -> bool:
     """Whether a method takes presets and optimizers."""
-    method, _, _ = parts_of(variant)
-    return method in METHODS and method != "vsr"
+    return {"preset", "optimizer"} <= method_of(parts_of(variant)[0]).takes
 
 
 def _problems(places: Sequence[str]) -> tuple[dict[str, Problem], list[str]]:

@@ -114,12 +114,9 @@ class Trace:
 
 
 def _discover(equation: Any, job: Job, trace: Trace) -> Any:
-    from deap_vsr.compare.external import ADAPTERS, discover_external
     from deap_vsr.methods import discover
 
     limits = {name: getattr(job, name) for name in ("time_limit", "max_evaluations", "max_queries")}
-    if job.method in ADAPTERS:
-        return discover_external(equation, job.method, seed=job.seed, noise=job.noise, **limits)
     method, expansion, grammar = parts_of(job.method)
     return discover(
         equation,

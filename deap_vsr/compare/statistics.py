@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from deap_vsr.judge.metrics import Quartiles, accuracy, quartiles
+from deap_vsr.problems.suites import natural
 
 Row = dict[str, Any]
 
@@ -29,11 +29,6 @@ def label(row: Row) -> str:
 def number(row: Row, name: str) -> float:
     """Return an entry of a row; NaN where there is none."""
     return math.nan if row[name] is None else float(row[name])
-
-
-def natural(text: object) -> list[str | int]:
-    """Sort key in which prog_10 comes after prog_9."""
-    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", str(text)))]
 
 
 def ordered(rows: Iterable[Row], methods: Sequence[str]) -> list[Row]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from deap_vsr.compare.job import COLUMNS, key_of
 from deap_vsr.errors import VsrError, short
+from deap_vsr.files import write_atomically
 from deap_vsr.terminal import make_folder
 
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ class Store:
             os.ftruncate(self._fd, good)
             if retry_failed and any(row["status"] == "failed" for row in rows):
                 rows = [row for row in rows if row["status"] != "failed"]
-                _write_at_once(self.path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+                _write(self.path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
                 os.close(self._fd)  # of the file that was replaced
                 self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND)
                 self._lock()
@@ -103,7 +104,7 @@ class Store:
         if not path.exists():
             if os.fstat(self._fd).st_size:
                 raise VsrError(f"{self.folder}: holds runs but no {SETTINGS}, so of what they are is not known")
-            _write_at_once(path, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+            _write(path, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
             return
         if not resume:
             raise VsrError(f"{self.folder}: holds a comparison already; go on with --resume, or give another --out")
@@ -162,19 +163,8 @@ def _read(path: Path) -> tuple[list[Row], int]:
     return rows, good
 
 
-def _write_at_once(path: Path, text: str) -> None:
-    """Write a file so that a kill leaves all of it or nothing."""
-    new = path.with_name(path.name + ".new")
+def _write(path: Path, text: str) -> None:
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_atomically(path, text)
     except OSError as error:
         raise VsrError(f"{path}: cannot write: {error.strerror}") from None

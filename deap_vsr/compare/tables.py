@@ -9,7 +9,8 @@ from itertools import combinations
 
 from deap_vsr.compare import statistics
 from deap_vsr.compare.paper import NAMES, OTHER_DRAWS, Published, compared, published
-from deap_vsr.compare.statistics import TIE, Row, grouped, label, natural
+from deap_vsr.compare.statistics import TIE, Row, grouped, label
+from deap_vsr.problems.suites import natural
 
 #: Columns in which two comparisons of the same settings may differ.
 VOLATILE_COLUMNS = ("seconds", "memory (MB)", "minutes")

@@ -9,19 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deap_vsr.engine.cache import FitCache
-    from deap_vsr.engine.fitting import Dataset, Fit, fit, fit_many
+    from deap_vsr.engine.fitting import Dataset, Fit, fit
     from deap_vsr.engine.program import evaluate
 
-__all__ = ["Dataset", "Fit", "FitCache", "evaluate", "fit", "fit_many"]
+__all__ = ["Dataset", "Fit", "evaluate", "fit"]
 
 _HOME = {
     "Dataset": "fitting",
     "Fit": "fitting",
-    "FitCache": "cache",
     "evaluate": "program",
     "fit": "fitting",
-    "fit_many": "fitting",
 }
 
 

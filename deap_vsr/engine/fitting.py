@@ -6,12 +6,11 @@ scipy's by the names the paper uses (:mod:`deap_vsr.engine.optimizers`).
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 from deap import gp
@@ -23,9 +22,6 @@ from deap_vsr.engine.trials import fit_trials, spread
 from deap_vsr.errors import ExpressionError
 from deap_vsr.tree import MaskedTree, Node
 from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
-
-if TYPE_CHECKING:
-    from deap_vsr.engine.cache import FitCache
 
 _REASONS = {
     levenberg.EXACT: "exact",
@@ -82,15 +78,6 @@ class Dataset:
         X, y, weight = (np.concatenate([part[i] for part in parts]) for i in range(3))
         offsets = np.cumsum([0, *(len(part[1]) for part in parts)]).astype(np.int64)
         return cls(as_columns(X, 0), y, weight, offsets)
-
-    @cached_property
-    def token(self) -> bytes:
-        """A digest of the data: datasets with the same numbers share it."""
-        digest = hashlib.blake2b(digest_size=16)
-        for array in (self.columns, self.y, self.weight, self.offsets):
-            digest.update(np.ascontiguousarray(array).tobytes())
-            digest.update(str(array.shape).encode())
-        return digest.digest()
 
     @property
     def n_trials(self) -> int:
@@ -178,7 +165,6 @@ def fit(
     max_iterations: int = 60,
     time_limit: float | None = None,
     enough: float = 1e-18,
-    cache: FitCache | None = None,
 ) -> Fit:
     """Fit the open constants of `tree` anew in each trial.
 
@@ -203,17 +189,9 @@ def fit(
         Seconds for the whole call; what has been found by then is returned.
     enough : float
         Normalised error at which no further start is tried.
-    cache : FitCache, optional
-        Looks up a candidate of the same canonical form on the same Dataset.
     """
     data = Dataset.of(trials)
     tree = tree if isinstance(tree, MaskedTree) else MaskedTree(tree)
-    if cache is not None:
-        settings = (optimizer, gradient, n_starts, max_iterations, enough, time_limit)
-        return cache.fit(tree, data, pset, settings, starts, lambda: fit(
-            tree, data, pset=pset, optimizer=optimizer, gradient=gradient, starts=starts, n_starts=n_starts,
-            max_iterations=max_iterations, time_limit=time_limit, enough=enough,
-        ))  # fmt: skip
     if time_limit is not None:
         compile_kernels()  # not on the clock of whoever is first
     deadline = None if time_limit is None else time.perf_counter() + time_limit
@@ -243,15 +221,11 @@ def fit(
     return joined(parts)
 
 
-#: Unary operators that can be undone, by name.
-_INVERSES: dict[str, Callable[[Array], Array]] = {
-    "exp": np.log,
-    "log": np.exp,
-    "sqrt": np.square,
-    "inv": np.reciprocal,
-    "neg": np.negative,
-    "n2": np.sqrt,
-    "n3": np.cbrt,
+#: Operators that are undone for a start, by name.
+_UNDONE: dict[str, Callable[[Array], Array] | None] = {
+    **{name: CATALOGUE[name].inverse for name in ("exp", "log", "inv", "neg", "n2")},
+    "sqrt": np.square,  # of negative y as well, as only a start is wanted
+    "n3": np.cbrt,  # to the last digit, which the catalogue's is not
 }
 
 
@@ -264,7 +238,7 @@ def _fit_peeled(found: Fit, batch: Batch, data: Dataset, n_starts: int, max_iter
     if not len(tree) > 1 or tree[0].arity != 1 or (found.errors <= enough).all():
         return found
     operator = _NAMES.get(int(batch.codes[0]), "")
-    inverse = _INVERSES.get(operator)
+    inverse = _UNDONE.get(operator)
     if inverse is None:
         return found
     with np.errstate(all="ignore"):
@@ -303,12 +277,6 @@ def compile_kernels() -> None:
     evaluate([tree], X)
     spread(data.y, data.weight)
     warm_up()
-
-
-def fit_many(trees: Sequence[Sequence[Node]], trials: Sequence[Points] | Dataset, **options: Any) -> list[Fit]:
-    """Fit every tree of a list on the same trials; options as for :func:`fit`."""
-    data = Dataset.of(trials)
-    return [fit(tree, data, **options) for tree in trees]
 
 
 def _starts(tree: MaskedTree, starts: Array | None) -> Array:

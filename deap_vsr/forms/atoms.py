@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from deap_vsr.engine.program import evaluate
-from deap_vsr.tree import Constant, Node, node_from_name, operators, variable
+from deap_vsr.tree import Constant, Node, is_variable, node_from_name, operators, variable
 from deap_vsr.tree.operators import Array
 
 #: Where expressions are compared: no special points.
@@ -32,7 +32,7 @@ class Atom:
 
     def of(self, column: int) -> list[Node]:
         """Return its nodes with the variable of `column` (from 0) in place of x1."""
-        return [node if node.arity or not isinstance(node.value, str) else variable(column + 1) for node in self.nodes]
+        return [variable(column + 1) if is_variable(node) else node for node in self.nodes]
 
 
 @dataclass(frozen=True)

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.table import Table, Target
-from deap_vsr.tree import Constant, Node, node_from_name, operators
+from deap_vsr.tree import Constant, Node, is_open, node_from_name, operators
 from deap_vsr.tree.operators import Array
-
-
-def _root(exponent: int) -> Callable[[Array], Array]:
-    if exponent % 2:
-        return lambda y: np.sign(y) * np.abs(y) ** (1.0 / exponent)
-    return lambda y: np.where(y >= 0, np.abs(y), np.nan) ** (1.0 / exponent)
-
-
-#: For each function the one that undoes it, on its principal branch.
-INVERSES: dict[str, Callable[[Array], Array]] = {
-    "inv": np.reciprocal,
-    "sqrt": lambda y: np.where(y >= 0, y * y, np.nan),
-    "exp": np.log,
-    "log": np.exp,
-    "sin": np.arcsin,
-    "cos": np.arccos,
-    "tan": np.arctan,
-    "arcsin": np.sin,
-    "arccos": np.cos,
-    "arctan": np.tan,
-    "sinh": np.arcsinh,
-    "cosh": np.arccosh,
-    "tanh": np.arctanh,
-    **{f"n{k}": _root(k) for k in (2, 3, 4, 5, 6, 8)},
-}
 
 
 def peeled(target: Target) -> Iterator[Target]:
     """Yield targets with one outer function undone, for every function of the set that has an inverse."""
     table = target.table
     for function in functions(table.function_set):
-        inverse = INVERSES.get(function.name)
+        inverse = operators.get(function.name).inverse
         if inverse is None:
             continue
         signs = (1.0, -1.0) if (target.z < 0).all() and "mul" in table.allowed else (1.0,)
@@ -74,7 +49,7 @@ class _Peel:
             # exp(C + u) is C exp(u): a constant in front is one that later rounds can tell apart.
             depth = next(i for i, node in enumerate(nodes) if node.name != "add")
             offset = nodes[depth]
-            if depth and isinstance(offset, Constant) and offset.fitted and abs(offset.value) < 600.0:
+            if depth and is_open(offset) and abs(offset.value) < 600.0:
                 rest = (*nodes[1:depth], *nodes[depth + 1 :])
                 factor = Constant(float(np.exp(offset.value)))
                 inner = (node_from_name("mul"), factor, *self.function.of(rest, allowed))

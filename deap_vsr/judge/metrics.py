@@ -14,7 +14,7 @@ from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.judge import _symbolic
 from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, Variable
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, is_number
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import CATALOGUE, Array
 from deap_vsr.tree.simplify import canonical, literals, structural_hash, with_sums
@@ -217,7 +217,7 @@ def _same_formula(answer: MaskedTree, equation: Equation, same_form: bool, time_
 def _constants_agree(answer: MaskedTree, truth: MaskedTree) -> bool:
     """Whether two trees of one canonical structure have the same constants, position by position."""
     pairs = zip(canonical(with_sums(answer)), canonical(with_sums(truth)), strict=True)
-    numbers = [(a.value, b.value) for a, b in pairs if not a.arity and not isinstance(a.value, str)]
+    numbers = [(a.value, b.value) for a, b in pairs if is_number(a)]
     return all(abs(a - b) <= CONSTANT_TOLERANCE * abs(b) for a, b in numbers)
 
 

@@ -23,6 +23,7 @@ from deap_vsr.lab.trials import Trial, draw_inputs, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 from deap_vsr.tree.operators import Array
+from deap_vsr.tree.translate import known_operators
 
 #: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
 SMALLEST, LARGEST = 1e-60, 1e60
@@ -97,6 +98,12 @@ class Lab:
     def at(self, evidence: Evidence) -> Lab:
         """Return the same laboratory, its answers judged as `evidence` says."""
         return self._like(evidence=evidence)
+
+    def in_catalogue(self) -> Lab:
+        """Return the same laboratory for formulas in operators of the catalogue, those that the primitive set has."""
+        if self.pset is None:
+            return self
+        return self._like(pset=None, function_set=(*known_operators(self.pset), "const"))
 
     def _like(self, **changed: Any) -> Lab:
         other = copy.copy(self)

@@ -18,7 +18,8 @@ import numpy as np
 from deap_vsr.errors import LogError, short
 from deap_vsr.tree.operators import Array, Flags
 
-#: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer.
+#: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer. Some
+#: 15 MB.
 REMEMBERED = 100_000
 
 

@@ -11,7 +11,6 @@ the same bytes on every machine.
 from __future__ import annotations
 
 import csv
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -19,10 +18,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from deap_vsr.errors import EquationError, VsrError
+from deap_vsr.files import write_atomically
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import Equation, Variable, format_equation
-from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, operators, variable
+from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name, operators, variable
 from deap_vsr.tree.simplify import fold
+from deap_vsr.tree.walk import bottom_up
 
 T = TypeVar("T")
 
@@ -77,9 +78,7 @@ def trigonometric_program(
     group = f"({m},{singles},{pairs})"
     if total > m:
         place = _sample(range(1, total + 1), m, random.Random(f"{stream}/{total}"))
-        nodes = [
-            variable(place[int(n.value[1:]) - 1]) if not n.arity and isinstance(n.value, str) else n for n in nodes
-        ]
+        nodes = [variable(place[int(n.value[1:]) - 1]) if is_variable(n) else n for n in nodes]
         name, group = f"{name}-of-{total}", f"{group} of {total}"
     tree = MaskedTree(nodes)
     large = ("div",) if configuration in LARGE_CONFIGURATIONS and "inv" in DECORATIONS[operator_set] else ()
@@ -178,16 +177,16 @@ def _range(text: str, index: int, name: str) -> Variable:
 
 def writer_form(tree: MaskedTree) -> MaskedTree:
     """Apply the writer's rules: -u is mul(-1, u), roots and halves of powers are square roots, constants folded."""
-    stack: list[list[Node]] = []
-    for node in reversed(fold(tree)):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def written(position: int, node: Node, operands: list[list[Node]]) -> list[Node]:
         if node.arity and node.name == "neg":
-            stack.append([node_from_name("mul"), Constant(-1.0, fitted=False), *operands[0]])
-        elif node.arity and node.name == "pow" and len(operands[1]) == 1 and isinstance(operands[1][0], Constant):
-            stack.append(_root_of_power(operands[0], operands[1][0]))
-        else:
-            stack.append([node, *chain.from_iterable(operands)])
-    return fold(MaskedTree(stack[0]))
+            return [node_from_name("mul"), Constant(-1.0, fitted=False), *operands[0]]
+        if node.arity and node.name == "pow" and len(operands[1]) == 1 and isinstance(operands[1][0], Constant):
+            return _root_of_power(operands[0], operands[1][0])
+        return [node, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(fold(tree), written)
+    return fold(MaskedTree(nodes))
 
 
 def _root_of_power(base: list[Node], exponent: Constant) -> list[Node]:
@@ -213,8 +212,6 @@ def write_problems(equations: Iterable[Equation], root: Path) -> int:
         if not path.resolve().is_relative_to(root.resolve()):
             raise EquationError(equation.name, "name", equation.name, "a name that stays inside the folder")
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(format_equation(equation).encode())
-        os.replace(part, path)
+        write_atomically(path, format_equation(equation))
         count += 1
     return count

@@ -26,7 +26,7 @@ def problem_files(place: str | Path) -> list[Path]:
     """Return the problem files of a folder, file, glob pattern or suite name, in natural order."""
     for candidate in (Path(place), data_root() / place, data_root() / f"{place}.json"):
         if is_there(candidate, Path.is_dir):
-            return sorted(candidate.rglob("*.json"), key=_natural)
+            return sorted(candidate.rglob("*.json"), key=natural)
         if is_there(candidate, Path.is_file):
             return [candidate]
     pattern = str(place)
@@ -34,7 +34,7 @@ def problem_files(place: str | Path) -> list[Path]:
         base = Path("/") if Path(pattern).is_absolute() else Path()
         for folder in (base, data_root()):
             try:
-                found = sorted((p for p in folder.glob(pattern.lstrip("/")) if p.is_file()), key=_natural)
+                found = sorted((p for p in folder.glob(pattern.lstrip("/")) if p.is_file()), key=natural)
             except (ValueError, OSError):
                 return []
             if found:
@@ -56,6 +56,6 @@ def problem_names() -> tuple[str, ...]:
     return tuple(name_of(path) for path in problem_files(data_root()))
 
 
-def _natural(path: Path) -> list[str | int]:
+def natural(name: object) -> list[str | int]:
     """Sort key in which prog_10 comes after prog_9: text and numbers by turns."""
-    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", path.as_posix()))]
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", str(name)))]

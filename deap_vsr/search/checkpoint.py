@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from deap import gp
 
 from deap_vsr.errors import VsrError
+from deap_vsr.files import write_atomically
 from deap_vsr.tree import Constant, MaskedTree, Node, is_ephemeral, is_mutable, node_from_name, variable, with_flag
 
 Json = dict[str, Any]
@@ -73,16 +72,9 @@ class Checkpoint:
         if begun < self._next:
             return
         content = {"identity": self.identity, "extra": self.extra(), "state": state()}
-        new = self.path.with_name(self.path.name + ".new")
         try:
-            with new.open("w", encoding="utf-8") as file:
-                json.dump(content, file, default=_plain)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
+            write_atomically(self.path, json.dumps(content, default=_plain))
         except OSError as error:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
             raise VsrError(f"{self.path}: cannot write the checkpoint: {error.strerror}") from None
         now = time.perf_counter()
         self._next = now + max(self.every, 20.0 * (now - begun) if self.every else 0.0)

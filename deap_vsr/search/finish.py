@@ -26,7 +26,7 @@ from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import fold, literals, structural_hash, without_neutral
 from deap_vsr.tree.tidy import with_differences, with_squares
 
-#: When a formula is exact, on fresh data.
+#: When a formula is exact, on fresh data: a decade above what refitted laws of many terms leave by rounding.
 EXACT = FreezeRule(error=1e-18)
 #: How many standard deviations of the noise, known to a tenth, a point outside the domain may be off: nearly all are
 #: within 4.
@@ -154,11 +154,10 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab, evidence: Noisy
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)
     errors = evidence.standard_errors(outcome, data)[0]
-    written = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
-    known = [
-        error for node, error in zip(_numbers(written), _all_errors(outcome, errors), strict=True) if _counts(node)
-    ]
-    return Finished(_written(written, lab.function_set), tuple(float(e) for e in known), price)
+    short = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
+    written = with_differences(without_neutral(fold(short)), lab.function_set)
+    known = lab.fit(reopened(written), data, n_starts=0)  # also of numbers that were restored to few digits
+    return Finished(written, tuple(evidence.standard_errors(known, data)[0].tolist()), price)
 
 
 def better(trees: Sequence[MaskedTree], lab: Lab, evidence: Noisy, n_points: int = 1000) -> int:
@@ -201,13 +200,6 @@ def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy
     return short if grown <= chdtri(max(n_short, 1), SIGNIFICANCE) + 1.0 else plain
 
 
-def _written(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
-    """Return the formula as one would write it, where that leaves its constants in order, as their errors are."""
-    tidy = with_differences(without_neutral(fold(tree)), function_set)
-    sizes = [[abs(node.value) for node in _numbers(which) if _counts(node)] for which in (tree, tidy)]
-    return tidy if sizes[0] == sizes[1] else tree
-
-
 def _numbers(tree: MaskedTree) -> list[Constant]:
     return [node for node in tree if isinstance(node, Constant)]
 
@@ -217,16 +209,10 @@ def _counts(node: Constant) -> bool:
     return bool(abs(node.value) != 1.0)
 
 
-def _all_errors(outcome: Fit, errors: Array) -> list[float]:
-    """Return the standard errors of all constants of the tree in prefix order; of those not fitted 0."""
-    fitted = dict(zip(outcome.tree.open_constants, errors.tolist(), strict=True))
-    return [fitted.get(i, 0.0) for i, node in enumerate(outcome.tree) if isinstance(node, Constant)]
-
-
 # --- acceptance ---------------------------------------------------------------------------
 
 
-def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
+def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = EXACT) -> bool:
     """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
     A surrogate may do as well as the law on the domain; it hardly does outside.
@@ -236,7 +222,7 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
     except NoValuesError:
         return False
     data = Dataset.of([inside])
-    if not lab.evidence.at(EXACT).fits(lab.fit(tree, data), data):
+    if not lab.evidence.at(rule).fits(lab.fit(tree, data), data):
         return False
     wider = [_wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
     lab.budget.count(1)
@@ -248,9 +234,9 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24) -> bool:
     X, y = X[good], y[good]
     with np.errstate(all="ignore"):
         if isinstance(lab.evidence, Noisy):
-            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X) - y) / (OUTSIDE * lab.evidence.noise)
+            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X, lab.pset) - y) / (OUTSIDE * lab.evidence.noise)
         else:
-            off = np.abs(tree.evaluate(X) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
+            off = np.abs(tree.evaluate(X, lab.pset) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
     return bool(np.mean(off <= 1.0) >= 0.9)
 
 

@@ -69,7 +69,7 @@ def ranked(trees: Sequence[MaskedTree], lab: Lab, n_points: int = 64) -> list[tu
         return [(np.inf, trees[-1])]
     try:
         batch = lab.trials(range(lab.n_vars), 2, size)
-    except (NoValuesError, OutOfQueriesError):
+    except (NoValuesError, OutOfQueriesError, KeyboardInterrupt):
         return [(np.inf, trees[-1])]
     hall = Hall(10, Dataset.of(batch), lab)
     for tree in trees[-20:]:

@@ -24,10 +24,11 @@ from deap_vsr.search.round import free
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import literals
+from deap_vsr.tree.translate import to_catalogue, to_set
 
 Schedule = tuple[tuple[int, ...], ...]
 
-#: Share of the points that may be asked to see which variables matter.
+#: Share of the points that may be asked to see which variables matter: enough is left for a round of each.
 RELEVANCE = 0.3
 
 
@@ -238,15 +239,30 @@ class PoolSearch:
         rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
         if not lab.evidence.at(rule).fits(lab.fit(literals(tree), data), data):
             return False
-        if options.published or lab.pset is not None:
+        if options.published:
             return True
-        final = finish(tree, lab)
-        if final is None or not accepted(final.tree, lab):
+        final = self._finished(tree)
+        if final is None:
             self.refused.add(str(tree))
             return False
         self.answer = final
         hall.best.sort(key=lambda entry: entry[1] is not tree)
         return True
+
+    def _finished(self, tree: MaskedTree) -> Finished | None:
+        """Return a formula refitted and shortly written, if it is accepted; one of other primitives as it is."""
+        lab, plain = self.lab.in_catalogue(), tree
+        if self.lab.pset is not None:
+            known = to_catalogue(tree, self.lab.pset)
+            if known is None:
+                holds = accepted(tree, self.lab, rule=self.expansion.options.rule)
+                return Finished(tree, None) if holds else None
+            plain = known
+        final = finish(plain, lab)
+        if final is None or not accepted(final.tree, lab):
+            return None
+        written = final.tree if self.lab.pset is None else to_set(final.tree, self.lab.pset)
+        return Finished(tree, None) if written is None else replace(final, tree=written)
 
     def _candidate(self, hall: Hall) -> MaskedTree | None:
         """Return what may be the answer: the best of the hall, or the next that is exact where others were refused."""

@@ -29,13 +29,14 @@ from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
 
-#: More terms for each variable are not looked for: a formula that takes more is no sum of simple products.
+#: More terms for each variable are not looked for: a formula that takes more is no sum of simple
+#: products. The largest benchmark programs have 3.
 TERMS_A_VARIABLE = 4
-#: With so many terms at most the last look is taken at a law that is no sum of products.
+#: With so many terms at most the last look is taken at a law that is no sum of products: as an approximation.
 FEW_TERMS = 12
 #: Atoms of so many nodes are simple: x, sin(x), 1/x. Others pay for each node more.
 SIMPLE = 2
-#: Atoms that cost more are not tried.
+#: Atoms that cost more are not tried: with sin(x)/x the most.
 MAX_COST = 5
 #: Fewer points at a setting tell nothing about terms.
 MIN_POINTS = 8
@@ -64,9 +65,9 @@ class SumOptions:
     last_points: int = 3000
     n_atoms: int = 10
 
-    def within(self, queries: float, n_rounds: int) -> SumOptions:
-        """Return options for a run that may ask so many points: the same proportions of them."""
-        planned = n_rounds * self.n_settings * self.n_points + self.last_points
+    def within(self, queries: float, n_rounds: int, n_check: int = 0) -> SumOptions:
+        """Return options for a run that may ask so many points: the same proportions of them, and of `n_check`."""
+        planned = n_rounds * self.n_settings * self.n_points + self.last_points + n_check
         share = min(1.0, max(queries, 0.0) / planned)
         return SumOptions(self.n_settings, int(share * self.n_points), int(share * self.last_points), self.n_atoms)
 
@@ -89,7 +90,7 @@ class Sums:
         """Yield, for the first of `states`, the sum that the criterion chooses; nothing where no sum can be written."""
         state, (column,) = states[0], new
         tree = _opened(state.tree)  # what stood still may move a little
-        if not tree.n_constants or self.options.n_points < MIN_POINTS or not {"add", "mul"} <= set(lab.function_set):
+        if not tree.n_constants or self.options.n_points < MIN_POINTS or not self.can_be_written(lab):
             return
         freed = (*state.freed, column)
         held_at = known.held_at if known.held_at is not None else lab.draw(self.options.n_settings)
@@ -108,6 +109,10 @@ class Sums:
         lab.budget.count(len(choices) * len(trials))
         grown = _grown(tree, [choices[i] for i in sorted(chosen)], column)
         yield [Grown(grown, state, np.ones((1, grown.n_constants)), held_at, data=Dataset.of(trials))]
+
+    def can_be_written(self, lab: Lab) -> bool:
+        """Whether the operators of the laboratory can write sums of products."""
+        return {"add", "mul"} <= set(lab.function_set)
 
     def held_at(self, column: int, n_held: int, lab: Lab) -> Array:
         """Return settings of what is held; where nothing is, all settings are one."""

@@ -33,14 +33,15 @@ Tell = Callable[[Progress], None]
 #: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
 #: that are left: something is always left to joint expansion, which has an answer where no form is exact.
 PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
-#: Formulas that a beam follows.
+#: Formulas that a beam follows. By hand; benchmarks/sensitivity.py shows what others would do.
 WIDTH = 3
-#: Of the time and evaluations, in noise; the rest is left to other searches.
+#: Of the time and evaluations, in noise; the rest is left to the searches that follow.
 SHARE, SUMS_SHARE = 0.7, 0.4
 #: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
 #: many points are enough for the last fit, and the rest is left to other searches.
 HOPELESS, FEW_POINTS = 2.0, 400
-#: Points for the last fit in noise, and for the check of the answer.
+#: Points for the last fit in noise (about half of what a search of six variables asks), and to check the answer by,
+#: as many inside the domain as outside.
 LAST_POINTS, CHECK_POINTS = 2000, 100
 
 
@@ -173,12 +174,16 @@ class Beam:
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search; returns what stopped it."""
+        if isinstance(self.expansion, Sums) and not self.expansion.can_be_written(self.lab):
+            self.states = []
+            return "exhausted"
         share = 0.3 if self.sums else 0.2
         relevant = relevant_variables(self.lab, max_queries=share * self.lab.budget.queries_left())
         self.columns = relevant if order is None else [column for column in order if column in relevant]
         self.journal.n_rounds = len(self.columns)
         if isinstance(self.expansion, Sums):
-            options = self.expansion.options.within(self.lab.budget.queries_left() - CHECK_POINTS, len(self.columns))
+            queries, n_rounds = self.lab.budget.queries_left(), len(self.columns)
+            options = self.expansion.options.within(queries, n_rounds, 2 * CHECK_POINTS)
             self.expansion = replace(self.expansion, options=options)
         waiting = list(self.columns)
         while waiting:
@@ -213,7 +218,7 @@ class Beam:
                     return column, follow
                 if self.lab.budget.used_up() is not None:
                     return column, []
-            if self.sums:
+            if self.sums or self.lab.budget.used_up() is not None:
                 break
         return last, []
 
@@ -223,7 +228,7 @@ class Beam:
         assert isinstance(evidence, Noisy)
         last_points = expansion.options.last_points if isinstance(expansion, Sums) else LAST_POINTS
         last_points = min(last_points, FEW_POINTS) if self.hopeless else last_points
-        share = min(1.0, max(lab.budget.queries_left(), 0.0) / (last_points + CHECK_POINTS))
+        share = min(1.0, max(lab.budget.queries_left(), 0.0) / (last_points + 2 * CHECK_POINTS))
         n_last, n_check = int(share * last_points), int(share * CHECK_POINTS)
         everything = range(lab.n_vars)
         with suppress(NoValuesError):

@@ -12,8 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.tree import Constant, MaskedTree, Node, format_number, is_open, node_from_name, operators
+from deap_vsr.tree import (
+    Constant,
+    MaskedTree,
+    Node,
+    format_number,
+    is_number,
+    is_open,
+    is_variable,
+    node_from_name,
+    operators,
+)
 from deap_vsr.tree.operators import INTEGER_POWERS
+from deap_vsr.tree.walk import bottom_up
 
 #: More terms than this are not worth it.
 MAX_TERMS = 60
@@ -60,16 +71,12 @@ class _Expansion:
     # --- reading ---
 
     def terms_of(self, tree: Sequence[Node]) -> Terms:
-        stack: list[Terms] = []
-        for node in reversed(tree):
-            operands = [stack.pop() for _ in range(node.arity)]
-            stack.append(self._node(node, operands))
-        return stack[0]
+        return bottom_up(tree, lambda position, node, operands: self._node(node, operands))
 
     def _node(self, node: Node, operands: list[Terms]) -> Terms:
-        if not node.arity:
-            if isinstance(node.value, str):
-                return self._atom([node])
+        if is_variable(node):
+            return self._atom([node])
+        if is_number(node):
             return {(): _Coefficient(float(node.value), is_open(node))}
         match node.name:
             case "add":

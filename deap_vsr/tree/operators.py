@@ -1,6 +1,6 @@
 """The operator catalogue: the one place that knows what `add`, `sin` or `n2` mean.
 
-One :class:`Operator` holds arity, numpy function, partial derivatives, op-code, sympy form,
+One :class:`Operator` holds arity, numpy function, partial derivatives, inverse, op-code, sympy form,
 infix and LaTeX form, and the names and functions under which it is met elsewhere. Out of
 domain is as in numpy: ``1/0`` is inf, ``log(-1)`` is NaN; nothing raises, nothing is "protected".
 """
@@ -56,6 +56,8 @@ class Operator:
         Other spellings found in equation files.
     twins : tuple of callables
         Functions that mean the same in a user's own primitive set.
+    inverse : callable or None
+        Of a unary operator, what undoes it on its principal branch; NaN where the operator has no such value.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Operator:
     commutative: bool = False
     aliases: tuple[str, ...] = ()
     twins: tuple[Callable[..., Any], ...] = ()
+    inverse: Callable[[Array], Array] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Apply to scalars or arrays, as floats and silently: out of domain is inf or NaN."""
@@ -106,6 +109,7 @@ def _unary(
     latex: str | None = None,
     twins: tuple[Callable[..., Any], ...] = (),
     aliases: tuple[str, ...] = (),
+    inverse: Callable[[Array], Array] | None = None,
 ) -> Operator:
     """Entry of a function printed as ``name(x)``."""
     return Operator(
@@ -119,6 +123,7 @@ def _unary(
         latex_operands=(0,),
         aliases=aliases,
         twins=(function, *twins),
+        inverse=inverse,
     )
 
 
@@ -136,7 +141,14 @@ def _integer_power(exponent: int, function: Callable[[Any], Any], aliases: tuple
         operands=(ATOM,),
         aliases=aliases,
         twins=(np.square,) if exponent == 2 else (),
+        inverse=_root(exponent),
     )
+
+
+def _root(exponent: int) -> Callable[[Array], Array]:
+    if exponent % 2:
+        return lambda y: np.sign(y) * np.abs(y) ** (1.0 / exponent)
+    return lambda y: np.where(y >= 0, np.abs(y), np.nan) ** (1.0 / exponent)
 
 
 def _square(x: Any) -> Any:
@@ -177,10 +189,11 @@ _ENTRIES = (
     Operator(
         "inv", 1, lambda x: np.divide(1.0, x), lambda v, x: (-v * v,), lambda x: 1 / x, "inv({0})",
         r"\frac{{1}}{{{0}}}", latex_precedence=PRODUCT, aliases=("reciprocal",), twins=(np.reciprocal,),
+        inverse=np.reciprocal,
     ),
     Operator(
         "neg", 1, np.negative, lambda v, x: (-1.0,), py.neg, "-{0}", "-{0}", SIGN, (SIGN,),
-        aliases=("negative",), twins=(np.negative, py.neg),
+        aliases=("negative",), twins=(np.negative, py.neg), inverse=np.negative,
     ),
     _integer_power(2, _square, ("sqr", "square", "pow2")),
     _integer_power(3, lambda x: x * x * x, ("cube", "pow3")),
@@ -193,18 +206,30 @@ _ENTRIES = (
         POWER, (ATOM, SIGN), None, (ATOM, 0), aliases=("**", "^", "power"),
         twins=(np.power, np.float_power, py.pow, math.pow),
     ),
-    _unary("sqrt", np.sqrt, lambda v, x: 0.5 / v, latex=r"\sqrt{{{0}}}", twins=(math.sqrt,)),
-    _unary("exp", np.exp, lambda v, x: v, twins=(math.exp,)),
-    _unary("log", np.log, lambda v, x: 1.0 / x, twins=(math.log,), aliases=("ln",)),
-    _unary("sin", np.sin, lambda v, x: np.cos(x), twins=(math.sin,)),
-    _unary("cos", np.cos, lambda v, x: -np.sin(x), twins=(math.cos,)),
-    _unary("tan", np.tan, lambda v, x: 1.0 + v * v, twins=(math.tan,)),
-    _unary("arcsin", np.arcsin, lambda v, x: 1.0 / _unit_circle(x), "asin", twins=(math.asin,), aliases=("asin",)),
-    _unary("arccos", np.arccos, lambda v, x: -1.0 / _unit_circle(x), "acos", twins=(math.acos,), aliases=("acos",)),
-    _unary("arctan", np.arctan, lambda v, x: 1.0 / (1.0 + x * x), "atan", twins=(math.atan,), aliases=("atan",)),
-    _unary("sinh", np.sinh, lambda v, x: np.cosh(x), twins=(math.sinh,)),
-    _unary("cosh", np.cosh, lambda v, x: np.sinh(x), twins=(math.cosh,)),
-    _unary("tanh", np.tanh, lambda v, x: 1.0 / np.cosh(x) ** 2, twins=(math.tanh,)),
+    _unary(
+        "sqrt", np.sqrt, lambda v, x: 0.5 / v, latex=r"\sqrt{{{0}}}", twins=(math.sqrt,),
+        inverse=lambda y: np.where(y >= 0, y * y, np.nan),
+    ),
+    _unary("exp", np.exp, lambda v, x: v, twins=(math.exp,), inverse=np.log),
+    _unary("log", np.log, lambda v, x: 1.0 / x, twins=(math.log,), aliases=("ln",), inverse=np.exp),
+    _unary("sin", np.sin, lambda v, x: np.cos(x), twins=(math.sin,), inverse=np.arcsin),
+    _unary("cos", np.cos, lambda v, x: -np.sin(x), twins=(math.cos,), inverse=np.arccos),
+    _unary("tan", np.tan, lambda v, x: 1.0 + v * v, twins=(math.tan,), inverse=np.arctan),
+    _unary(
+        "arcsin", np.arcsin, lambda v, x: 1.0 / _unit_circle(x), "asin", twins=(math.asin,), aliases=("asin",),
+        inverse=np.sin,
+    ),
+    _unary(
+        "arccos", np.arccos, lambda v, x: -1.0 / _unit_circle(x), "acos", twins=(math.acos,), aliases=("acos",),
+        inverse=np.cos,
+    ),
+    _unary(
+        "arctan", np.arctan, lambda v, x: 1.0 / (1.0 + x * x), "atan", twins=(math.atan,), aliases=("atan",),
+        inverse=np.tan,
+    ),
+    _unary("sinh", np.sinh, lambda v, x: np.cosh(x), twins=(math.sinh,), inverse=np.arcsinh),
+    _unary("cosh", np.cosh, lambda v, x: np.sinh(x), twins=(math.cosh,), inverse=np.arccosh),
+    _unary("tanh", np.tanh, lambda v, x: 1.0 / np.cosh(x) ** 2, twins=(math.tanh,), inverse=np.arctanh),
     Operator(
         "abs", 1, np.abs, lambda v, x: (np.sign(x),), "Abs", "abs({0})", r"\left|{0}\right|",
         aliases=("Abs", "fabs"), twins=(np.abs, abs, np.fabs, math.fabs),

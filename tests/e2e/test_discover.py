@@ -29,6 +29,7 @@ KEYS = [
     "seconds",
     "evaluations",
     "oracle_queries",
+    "points_read",
     "peak_memory_mb",
     "stopped_by",
     "rounds",

@@ -5,7 +5,9 @@ import pytest
 
 from deap_vsr import CallableOracle, VsrError, discover
 from deap_vsr.errors import OutOfQueriesError
-from deap_vsr.lab.oracle import Limited, Scaled, View
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.oracle import View
 
 GAS = "feynman-unit/I.39.22"
 USUAL = ["add", "sub", "mul", "div", "exp", "sqrt", "const"]
@@ -24,13 +26,13 @@ def test_the_order_is_looked_for_within_the_limit_too():
     assert discover(GAS, "vsr-gp", schedule="auto", max_queries=20).oracle_queries <= 20
 
 
-def test_a_limited_oracle_answers_up_to_its_limit_and_the_other_one_counts():
+def test_a_laboratory_asks_up_to_its_limit_and_nothing_beyond():
     asked = CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)])
-    limited = Limited(asked, limit=3)
-    limited.evaluate(np.zeros((3, 1)))
-    with pytest.raises(OutOfQueriesError, match="3 points may be asked, 3 were; 1 are wanted"):
-        limited.evaluate(np.zeros((1, 1)))
-    assert asked.queries == limited.queries == 3
+    lab = Lab(asked, Budget(queries=3))
+    lab.ask(np.zeros((3, 1)))
+    with pytest.raises(OutOfQueriesError, match="1 points are wanted, 0 may be asked"):
+        lab.ask(np.zeros((1, 1)))
+    assert asked.queries == lab.budget.queries == 3
 
 
 def test_a_view_is_the_other_oracle_but_for_what_was_changed():
@@ -53,8 +55,9 @@ def test_laws_beyond_the_squares_of_floats_are_found_with_one_number_in_front(sc
 
 
 def test_usual_values_are_not_scaled():
-    asked = CallableOracle(lambda X: X[:, 0], [(1.0, 2.0)], USUAL)
-    assert Scaled.if_needed(asked, np.random.default_rng(0)) is None
+    lab = Lab(CallableOracle(lambda X: X[:, 0], [(1.0, 2.0)], USUAL))
+    lab.begin()
+    assert lab.scale == 1.0
 
 
 @pytest.mark.parametrize(

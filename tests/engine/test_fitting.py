@@ -16,7 +16,7 @@ from problems import points, tree, trial
 from strategies import MODERATE_NUMBERS, random_tree
 
 from deap_vsr import ExpressionError, MaskedTree, Trial
-from deap_vsr.engine import Dataset, FitCache, evaluate, fit, fit_many
+from deap_vsr.engine import evaluate, fit
 from deap_vsr.engine.optimizers import NAMES
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import fit_trials
@@ -286,52 +286,6 @@ def test_an_encoder_notices_a_primitive_set_that_has_grown():
     assert evaluate([gp.PrimitiveTree([pset.mapping["sin"], pset.mapping["x1"]])], points(3, 1), pset).shape == (1, 3)
 
 
-# --- the cache ----------------------------------------------------------------------------
-
-
-def test_the_same_candidate_on_the_same_data_is_fitted_once():
-    cache, data = FitCache(), Dataset.of([trial("2*exp(-0.5*x1) + 3*x2"), trial("exp(-0.7*x1) + 3*x2")])
-    first = fit(tree("C*exp(C*x1) + C*x2"), data, cache=cache)
-    again = fit(tree("C*x2 + exp(x1*C)*C"), data, cache=cache)
-    assert (cache.hits, cache.misses, cache.hit_rate, len(cache)) == (1, 1, 0.5, 1)
-    assert first.evaluations > 0
-    assert again.evaluations == 0
-    np.testing.assert_array_equal(again.constants, first.constants[:, [2, 1, 0]])
-    np.testing.assert_array_equal(again.errors, first.errors)
-    np.testing.assert_array_equal(again.standard_errors, first.standard_errors[:, [2, 1, 0]])
-    for expression, truth in zip(again.trees, ("2*exp(-0.5*x1) + 3*x2", "exp(-0.7*x1) + 3*x2"), strict=True):
-        np.testing.assert_allclose(expression.evaluate(points()), tree(truth).evaluate(points()))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text, data, options: ("C*x1 + x2 + 1", data, options),
-        lambda text, data, options: ("C*x1 + 2*x2", data, options),
-        lambda text, data, options: (text, [trial("3*x1 + 3*x2")], options),
-        lambda text, data, options: (text, data, {"starts": [[5.0]]}),
-        lambda text, data, options: (text, data, {"optimizer": "BFGS"}),
-    ],
-)
-def test_other_candidates_data_starts_or_settings_are_not_mixed_up(change):
-    cache, text, data = FitCache(), "C*x1 + 3*x2", Dataset.of([trial("2*x1 + 3*x2")])
-    fit(tree(text), data, cache=cache)
-    text, data, options = change(text, data, {})
-    fit(tree(text), data, cache=cache, **options)
-    assert cache.hits == 0
-    assert cache.misses == 2
-
-
-def test_the_cache_keeps_to_its_memory():
-    cache, data = FitCache(max_bytes=50_000), Dataset.of([trial("x1")])
-    for i in range(200):
-        fit(tree(f"C*x1 + {i}"), data, cache=cache)
-        assert cache.bytes <= 50_000
-    assert 5 < len(cache) < 200
-    fit(tree("C*x1 + 199"), data, cache=cache)
-    assert cache.hits == 1
-
-
 # --- one machine, many workers ------------------------------------------------------------
 
 
@@ -348,14 +302,6 @@ def test_threads_and_spawned_processes_give_the_same_fits():
         assert list(pool.map(_fitted, TEXTS * 5)) == serial * 5
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_fitted, TEXTS)) == serial
-
-
-def test_a_list_of_trees_is_fitted_in_one_call():
-    data = Dataset.of([trial("2*exp(-0.5*x1) + 3")])
-    fits = fit_many([tree(text) for text in TEXTS], data, n_starts=2)
-    assert [found.constants.tolist() for found in fits] == [
-        fit(tree(text), data, n_starts=2).constants.tolist() for text in TEXTS
-    ]
 
 
 def test_importing_the_packages_does_not_import_numba_or_sympy():
@@ -437,21 +383,6 @@ def test_points_of_weight_zero_may_be_anything():
 def test_data_that_do_not_go_together_are_refused(trials, message):
     with pytest.raises(ExpressionError, match=message):
         fit(tree("C*x1"), trials)
-
-
-def test_the_cache_knows_data_by_their_numbers_and_open_constants_from_a_variable_called_c():
-    cache = FitCache()
-    for _ in range(3):
-        fit(tree("C*x1"), [trial("2*x1")], cache=cache)
-    assert (cache.hits, cache.misses) == (2, 1)
-    pset = gp.PrimitiveSet("letters", 1)
-    pset.renameArguments(ARG0="C")
-    pset.addPrimitive(operator.mul, 2)
-    mul, variable = pset.mapping["mul"], pset.mapping["C"]
-    data = Dataset.of([trial("2*x1", points(30, 1))])
-    fit(MaskedTree([mul, Constant(1.0), variable]), data, pset=pset, cache=cache)
-    square = fit(MaskedTree([mul, variable, variable]), data, pset=pset, cache=cache)
-    assert square.constants.shape == (1, 0)
 
 
 def test_primitive_sets_are_not_kept_for_ever_and_changes_of_a_function_are_noticed():

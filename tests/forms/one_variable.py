@@ -7,6 +7,7 @@ import numpy as np
 from deap_vsr import MaskedTree, Trial
 from deap_vsr.engine.fitting import Dataset, fit
 from deap_vsr.forms.table import Table
+from deap_vsr.lab.evidence import Exact, Noisy
 
 ALGEBRA = ("add", "sub", "mul", "div", "const")
 USUAL = ("add", "sub", "mul", "div", "n2", "sqrt", "exp", "log", "sin", "cos", "const")
@@ -26,7 +27,12 @@ def make_trials(law, constants, low=0.4, high=2.6, n_points=30, noise=0.0, told=
 
 def make_table(law, constants, function_set=USUAL, **options):
     """The same as a table."""
-    return Table.of(make_trials(law, constants, **options), 0, function_set, bool(options.get("noise")))
+    return Table.of(make_trials(law, constants, **options), 0, function_set, evidence_of(options.get("noise")))
+
+
+def evidence_of(noise):
+    """What a table tells whose weights are inverse variances, or, without noise, inverse squares of tolerances."""
+    return Noisy(1.0) if noise else Exact()
 
 
 def skeleton(form):

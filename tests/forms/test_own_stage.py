@@ -2,14 +2,15 @@ import pickle
 
 import numpy as np
 import pytest
-from one_variable import USUAL, make_table, make_trials
+from one_variable import USUAL, evidence_of, make_table, make_trials
 
-from deap_vsr import CallableOracle, MaskedTree, VsrError
+from deap_vsr import MaskedTree, VsrError
 from deap_vsr.forms.regressor import STEPS_IN_NOISE, FormsRegressor
 from deap_vsr.forms.stage import EFFORTS, STAGES, Stage
 from deap_vsr.forms.table import Form, Target
 from deap_vsr.forms.targets import behind_factors, factors, few_factors, once, plain, twice
-from deap_vsr.search.contract import Budget, Task
+from deap_vsr.lab.budget import Budget
+from deap_vsr.search.contract import Task
 
 ROWS = [(1.0, 2.0, 0.7), (0.4, 3.0, 1.2), (2.0, 1.5, 0.5)]
 DECAY = "C + C*exp(C*x1)"
@@ -44,13 +45,11 @@ def propose_nonsense(**options):
 
 def solve(stages, law=decay, rows=ROWS, effort="cheap", noise=0.0, budget=None):
     trials = make_trials(law, rows, noise=noise)
-    budget = budget or make_budget()
-    task = Task([], lambda rng: trials, USUAL, (0,), 1, budget, 1e-12, np.random.default_rng(0), effort)
-    return FormsRegressor(noisy=bool(noise), stages=stages).regress(task)
-
-
-def make_budget():
-    return Budget(CallableOracle(lambda X: X[:, 0], [(0.4, 2.6)], USUAL))
+    rng = np.random.default_rng(0)
+    task = Task(
+        [], lambda rng: trials, USUAL, (0,), 1, budget or Budget(), 1e-12, rng, effort, evidence_of(noise)
+    )  # fmt: skip
+    return FormsRegressor(stages=stages).regress(task)
 
 
 def skeletons(found):
@@ -123,7 +122,7 @@ def test_an_effort_that_no_task_can_ask_for_is_an_error():
 def test_what_a_step_has_tried_is_counted_and_so_is_the_fit(noise):
     spent = []
     for tried in (0, 1000):
-        budget = make_budget()
+        budget = Budget()
         solve((Stage("decay", propose_decay(tried=tried), few_constants=True),), noise=noise, budget=budget)
         spent.append(budget.evaluations)
     assert 0 < spent[0] == spent[1] - 1000
@@ -166,6 +165,6 @@ def test_targets_that_stages_share_are_made_once_for_a_table(targets):
 
 
 def test_a_regressor_with_its_stages_can_be_pickled():
-    regressor = pickle.loads(pickle.dumps(FormsRegressor(noisy=True)))
-    assert regressor.noisy
+    regressor = pickle.loads(pickle.dumps(FormsRegressor(keep_in_noise=4)))
+    assert regressor.keep_in_noise == 4
     assert [stage.name for stage in regressor.stages] == [stage.name for stage in STAGES]

@@ -8,8 +8,11 @@ from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.skeletons import FEWEST, MOST, skeletons_of, small_skeletons
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Target
-from deap_vsr.search.contract import Budget, Task
-from deap_vsr.search.slots import PASSES, search_slotwise
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.contract import Task
+from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.vertical import PASSES, vertical
 from deap_vsr.tree import operators
 from deap_vsr.tree.simplify import structural_hash
 
@@ -197,7 +200,7 @@ def test_a_second_pass_goes_on_from_more_starts():
 
 def task_of(law, rows, function_set, effort="all", evaluations=None):
     trials = make_trials(law, rows, n_points=28)
-    budget = Budget(CallableOracle(lambda X: X[:, 0], [(0.4, 2.6)], function_set), evaluations=evaluations)
+    budget = Budget(evaluations=evaluations)
     rng = np.random.default_rng(0)
     return Task([], lambda rng: trials, function_set, (0,), 1, budget, 1e-18, rng, effort)
 
@@ -244,14 +247,20 @@ class Nothing:
         return []
 
 
-def test_the_last_pass_of_a_search_leaves_something_to_others():
+def search(regressor):
+    """Search for a law that no form is, within 10 000 evaluations."""
     oracle = CallableOracle(lambda X: np.floor(9.0 * X[:, 0]), [(0.4, 2.6)], USUAL)
-    regressor, budget = Nothing(), Budget(oracle, evaluations=10_000)
-    outcome = search_slotwise(oracle, regressor, budget, np.random.default_rng(0))
+    lab = Lab(oracle, Budget(evaluations=10_000), np.random.default_rng(0))
+    return vertical(lab, Slotwise(regressor, SlotOptions()), None), lab.budget
+
+
+def test_the_last_pass_of_a_search_leaves_something_to_others():
+    regressor = Nothing()
+    found, _ = search(regressor)
     assert [effort for effort, _ in PASSES] == list(regressor.shares) == ["cheap", "most", "all"]
     assert regressor.shares["all"] < regressor.shares["most"] < regressor.shares["cheap"]
     assert regressor.shares["all"] < 0.25 * 10_000  # half of the pass's share for one table
-    assert outcome.stopped_by == "exhausted"
+    assert found.stopped_by == "exhausted"
 
 
 def test_a_search_that_spends_the_share_of_its_last_pass_is_exhausted_and_not_at_its_limit():
@@ -260,8 +269,6 @@ def test_a_search_that_spends_the_share_of_its_last_pass_is_exhausted_and_not_at
             task.budget.count(10 if task.effort != "all" else 4_000)
             return []
 
-    oracle = CallableOracle(lambda X: np.floor(9.0 * X[:, 0]), [(0.4, 2.6)], USUAL)
-    budget = Budget(oracle, evaluations=10_000)
-    outcome = search_slotwise(oracle, Spender(), budget, np.random.default_rng(0))
-    assert outcome.stopped_by == "exhausted"
+    found, budget = search(Spender())
+    assert found.stopped_by == "exhausted"
     assert budget.used_up() is None

@@ -5,7 +5,7 @@ from scipy.stats import chi2
 
 from deap_vsr import MaskedTree, Trial, register_operator
 from deap_vsr.forms.inner import TRIPLES, inner_constants
-from deap_vsr.forms.peeling import INVERSES, divided, peeled
+from deap_vsr.forms.peeling import divided, peeled
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.sums import sparse_sums
 from deap_vsr.forms.table import Form, Table, Target
@@ -234,7 +234,9 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(INVERSES))
+@pytest.mark.parametrize(
+    "name", [name for name, entry in operators.CATALOGUE.items() if entry.inverse and name != "neg"]
+)
 def test_each_outer_function_is_undone(name):
     rows = ROWS.get(name, [(0.7, 0.4), (0.2, 0.9)])
     function = operators.get(name).function
@@ -440,7 +442,7 @@ def has_fit(forms, table, n_constants):
 
 def fit_from_first(form, table):
     """The error in the first setting: the scan sees no other."""
-    first = Table(table.x[:1], table.y[:1], table.tolerance[:1], table.function_set, table.noisy)
+    first = Table(table.x[:1], table.y[:1], table.tolerance[:1], table.function_set, table.evidence)
     return fit_error(form, first)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from strategies import random_tree, reassociated
 
-from deap_vsr import _symbolic, _symbolic_worker
+from deap_vsr.judge import _symbolic, _symbolic_worker
 from deap_vsr.problems.equation import Variable
 from deap_vsr.tree import Constant, MaskedTree
 

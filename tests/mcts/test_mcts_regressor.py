@@ -299,7 +299,7 @@ def test_the_grammar_is_shown_in_results(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"method": "vsr-gp", "grammar": "coefficients"}, VsrError, "grammars are for vsr-mcts and mcts"),
+        ({"method": "vsr-gp", "grammar": "coefficients"}, VsrError, "has no grammar; vsr-mcts and mcts have"),
         ({"method": "mcts", "grammar": "no/such/file"}, GrammarError, "cannot read the grammar"),
         ({"method": "mcts", "schedule": "numeric"}, VsrError, "frees all variables at once"),
         ({"method": "mcts", "expansion": "joint"}, VsrError, "no expansion"),

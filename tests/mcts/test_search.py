@@ -13,7 +13,7 @@ from cfg_mcts import Deriver, Grammar, Limits, SearchTree, mcts, plot_tree, save
 from cfg_mcts.search import backpropagate, close, expand, prune, select, simulate
 from cfg_mcts.store import as_graph, search_from, search_state
 from deap_vsr import VsrError
-from deap_vsr.tree.simplify import form
+from deap_vsr.tree.simplify import skeleton_key
 
 GRAMMAR = Grammar.from_operators(["add", "mul", "sin", "const"], [0, 1])
 SMALL = Grammar.from_text("A -> A + B | B\nB -> x1 | C")
@@ -21,7 +21,7 @@ SMALL = Grammar.from_text("A -> A + B | B\nB -> x1 | C")
 
 def reward(tree):
     """Any bounded number that depends on the form alone."""
-    return (form(tree, chains=True) % 1_000) / 1_000
+    return (skeleton_key(tree, chains=True) % 1_000) / 1_000
 
 
 def searched(grammar=GRAMMAR, rollouts=1_000, seed=0, size=9, asked=None, **options):
@@ -103,14 +103,14 @@ def test_a_finite_language_is_searched_to_its_end_and_no_further():
     tree, _ = searched(SMALL, rollouts=10**9, size=5, asked=asked)
     assert tree.closed[0]
     check(tree)
-    language = {form(nodes, chains=True) for nodes in SMALL.expressions(5)}
-    assert {form(one, chains=True) for one in asked} == language == set(tree.rewards)
+    language = {skeleton_key(nodes, chains=True) for nodes in SMALL.expressions(5)}
+    assert {skeleton_key(one, chains=True) for one in asked} == language == set(tree.rewards)
 
 
 def test_expressions_that_are_equal_are_evaluated_once():
     asked = []
     tree, _ = searched(asked=asked, rollouts=3_000)
-    keys = [form(one, chains=True) for one in asked]
+    keys = [skeleton_key(one, chains=True) for one in asked]
     assert len(keys) == len(set(keys))
     assert tree.rollouts > 2 * len(keys)
 
@@ -133,7 +133,7 @@ def test_expressions_that_are_equal_are_evaluated_once():
 def test_forms_are_equal_whatever_the_order_of_rules(one, other, same):
     from deap_vsr import MaskedTree
 
-    keys = [form(MaskedTree.from_infix(text), chains=True) for text in (one, other)]
+    keys = [skeleton_key(MaskedTree.from_infix(text), chains=True) for text in (one, other)]
     assert (keys[0] == keys[1]) == same
 
 

@@ -20,7 +20,9 @@ from deap_vsr.tree import (
     MaskedTree,
     is_ephemeral,
     is_mutable,
+    is_number,
     is_open,
+    is_variable,
     node_from_name,
     primitive_set,
     variable,
@@ -50,6 +52,14 @@ def test_mask_says_which_nodes_may_change():
     assert isinstance(tree[1], FrozenPrimitive)
     assert isinstance(tree[2], FrozenTerminal)
     assert tree.mask == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("mutable", [True, False])
+def test_a_leaf_is_a_variable_or_a_number_and_an_operator_is_neither(mutable):
+    nodes = [variable(1), Constant(2.0), Constant(2.0, fitted=False), ephemeral(), node_from_name("sin")]
+    flagged = [with_flag(node, mutable) for node in nodes]
+    assert [is_variable(node) for node in flagged] == [True, False, False, False, False]
+    assert [is_number(node) for node in flagged] == [False, True, True, True, False]
 
 
 def test_freezing_leaves_the_shared_node_alone():

@@ -191,6 +191,19 @@ def test_derivative_of_abs_is_the_sign(x):
     assert entry.derivative(x, np.float64(x)) == (1.0,)
 
 
+@pytest.mark.parametrize("name", [name for name, entry in CATALOGUE.items() if entry.inverse])
+def test_an_inverse_undoes_its_operator_on_the_principal_branch(name):
+    x = np.linspace(0.05, 0.95, 19)
+    entry = CATALOGUE[name]
+    np.testing.assert_allclose(entry.inverse(entry.function(x)), x, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "exp", "n2", "n4", "cosh"])
+def test_what_an_operator_never_gives_has_no_inverse(name):
+    with np.errstate(all="ignore"):
+        assert np.isnan(CATALOGUE[name].inverse(np.array([-1.5, -0.3]))).all()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_derivative_of_arrays_is_that_of_their_elements(name):
     entry = CATALOGUE[name]

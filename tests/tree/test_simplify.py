@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import MODERATE_NUMBERS, commuted, keys, random_tree, reassociated, trees
 
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, is_mutable, node_from_name, variable
-from deap_vsr.tree.simplify import canonical, canonical_order, fold, structural_hash, without_neutral
+from deap_vsr.tree.simplify import canonical, fold, structural_hash, without_neutral
 
 POINTS = np.random.default_rng(11).uniform(-2, 2, (5, 3))
 seeds = st.integers(0, 2**32 - 1)
@@ -146,13 +146,6 @@ def test_canonical_form_has_the_same_values_as_far_as_the_condition_allows(tree)
             assert value == pytest.approx(expected, rel=1e-14 * condition, abs=1e-290)
 
 
-@given(trees())
-@settings(max_examples=1000)
-def test_canonical_order_holds_every_node_once(tree):
-    assert sorted(canonical_order(tree)) == list(range(len(tree)))
-    MaskedTree(tree[position] for position in canonical_order(tree)).checked()
-
-
 @given(trees(), seeds)
 @settings(max_examples=2000)
 def test_canonical_form_is_the_same_for_commuted_operands(tree, seed):
@@ -212,17 +205,6 @@ def test_formulas_that_differ_in_order_only_share_their_canonical_form(first, se
 )
 def test_different_formulas_have_different_canonical_forms(first, second):
     assert canonical_text(first) != canonical_text(second)
-
-
-@given(trees())
-@settings(max_examples=500)
-def test_canonical_order_is_that_of_the_form_and_folds_nothing(tree):
-    order = canonical_order(tree)
-    assert sorted(order) == list(range(len(tree)))
-    folded = fold(tree)
-    form = canonical(tree)
-    assert keys(form[i] for i in canonical_order(form)) == keys(form)
-    assert sorted(canonical_order(folded)) == list(range(len(folded)))
 
 
 def test_canonical_form_puts_variables_first_and_constants_last():

@@ -1,6 +1,6 @@
 """Other people's methods beside ours: gplearn, pyoperon and PySR, one small adapter each.
 
-Each gets the oracle's data as a table of points drawn from the domains, the same limits and the same judge. They are
+Each gets the oracle's data as a sample of points drawn from the domains, the same limits and the same judge. They are
 optional: ``pip install deap-vsr[peers]``, or the packages one by one.
 """
 
@@ -16,26 +16,23 @@ from typing import Any
 
 import numpy as np
 
-import deap_vsr
 from deap_vsr.errors import VsrError
-from deap_vsr.judge.metrics import RECOVERY_NMSE, judge, nmse
-from deap_vsr.lab.oracle import EquationOracle
-from deap_vsr.lab.trials import draw_inputs
-from deap_vsr.memory import peak_memory
-from deap_vsr.problems.equation import Equation
-from deap_vsr.result import Result
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.records import Found
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
-#: Points of the table where no limit on queries is given, and the most that are drawn.
-TABLE_POINTS, MAX_POINTS = 1_000, 10_000
+#: Points of the sample where no limit on queries is given, and the most that are drawn.
+SAMPLE_POINTS, MAX_POINTS = 1_000, 10_000
 #: Normalised error at which a method may stop, where it can be told.
 TARGET = 1e-14
+#: Normalised error on the sample at which a formula is called found.
+EXACT = 1e-12
 
 
 @dataclass(frozen=True)
-class Table:
-    """What an adapter is given: the data, the operators allowed, and the limits."""
+class Sample:
+    """What a peer is given: the data, the operators allowed, and the limits."""
 
     X: Array
     y: Array
@@ -51,11 +48,11 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Adapter:
+class Peer:
     """A method of another package: `fit` returns the formula and the number of evaluations."""
 
     package: str
-    fit: Callable[[Table], tuple[MaskedTree, int]]
+    fit: Callable[[Sample], tuple[MaskedTree, int]]
     needs: str = ""
     """A program that has to be there as well."""
 
@@ -69,59 +66,35 @@ class Adapter:
         if self.needs and shutil.which(self.needs) is None:
             raise VsrError(f"method {self.package} needs {self.needs}, which is not on this machine")
 
-
-def discover_external(
-    equation: Equation,
-    method: str,
-    *,
-    seed: int,
-    noise: float,
-    time_limit: float | None,
-    max_evaluations: int | None,
-    max_queries: int | None,
-) -> Result:
-    """Find a formula with another package's method; limits as in :func:`deap_vsr.methods.discover`."""
-    adapter = ADAPTERS[method]
-    adapter.check()
-    oracle = EquationOracle(equation, noise, seed)
-    n_points = min(max_queries or TABLE_POINTS, MAX_POINTS)
-    memory = peak_memory()
-    started = time.perf_counter()
-    X = draw_inputs(equation.variables, n_points, np.random.default_rng(seed))
-    y = oracle.evaluate(X)
-    good = np.isfinite(y)
-    if not good.any():
-        raise VsrError(f"{equation.name}: none of {n_points} points has a finite y")
-    table = Table(X[good], y[good], equation.function_set, seed, time_limit, max_evaluations)
-    tree, evaluations = adapter.fit(table)
-    seconds = time.perf_counter() - started
-    held = peak_memory() - memory
-    return Result(
-        tree=tree,
-        method=method,
-        expansion=None,
-        schedule=(tuple(range(equation.n_vars)),),
-        seed=seed,
-        noise=noise,
-        budget={"seconds": time_limit, "evaluations": max_evaluations, "queries": max_queries},
-        settings={"package": adapter.package, "version": version(adapter.package), "points": int(good.sum())},
-        seconds=seconds,
-        evaluations=evaluations,
-        oracle_queries=oracle.queries,
-        peak_memory_mb=held,
-        stopped_by=_stopped_by(tree, table, seconds),
-        equation=equation.name,
-        verdict=judge(tree, equation),
-        version=deap_vsr.__version__,
-    )
-
-
-def _stopped_by(tree: MaskedTree, table: Table, seconds: float) -> str:
-    if nmse(table.y, tree.evaluate(table.X)) <= RECOVERY_NMSE:
-        return "found"
-    if table.time_limit is not None and (table.max_evaluations is None or seconds >= table.time_limit):
-        return "seconds"
-    return "evaluations"
+    def __call__(self, lab: Lab) -> tuple[Found, dict[str, Any]]:
+        """Draw a sample, and let the package find a formula; returns it, and the numbers that were used."""
+        self.check()
+        limits, seed = lab.budget.limits, int(lab.rng.integers(2**31))
+        n_points = int(min(limits["queries"] or SAMPLE_POINTS, MAX_POINTS))
+        X = lab.draw(n_points)
+        y = lab.ask(X)
+        good = np.isfinite(y)
+        if not good.any():
+            raise VsrError(f"none of {n_points} points has a finite y")
+        evaluations = limits["evaluations"]
+        sample = Sample(
+            X[good],
+            y[good],
+            lab.function_set,
+            seed,
+            limits["seconds"],
+            None if evaluations is None else int(evaluations),
+        )
+        tree, spent = self.fit(sample)
+        lab.budget.count(spent)
+        with np.errstate(all="ignore"):
+            error = float(np.mean((tree.evaluate(sample.X) - sample.y) ** 2) / (np.var(sample.y) or 1.0))
+        late = sample.time_limit is not None and (
+            evaluations is None or lab.budget.spent["seconds"] >= sample.time_limit
+        )
+        stopped_by = "found" if error <= EXACT else "seconds" if late else "evaluations"
+        used = {"package": self.package, "version": version(self.package), "points": int(good.sum())}
+        return Found(tree, [(error, tree)], [], stopped_by, 0.0), used
 
 
 # --- gplearn ------------------------------------------------------------------------------
@@ -130,39 +103,39 @@ _GPLEARN_POPULATION = 500
 _GPLEARN = ("add", "sub", "mul", "div", "sqrt", "log", "abs", "neg", "inv", "max", "min", "sin", "cos", "tan")
 
 
-def _fit_gplearn(table: Table) -> tuple[MaskedTree, int]:
+def _fit_gplearn(sample: Sample) -> tuple[MaskedTree, int]:
     """Fit generation by generation, as gplearn itself knows no limit in seconds or evaluations."""
     from gplearn.functions import make_function
     from gplearn.genetic import SymbolicRegressor
 
-    functions: list[Any] = [name for name in table.function_set if name in _GPLEARN]
-    if "n2" in table.function_set:
+    functions: list[Any] = [name for name in sample.function_set if name in _GPLEARN]
+    if "n2" in sample.function_set:
         functions.append(make_function(function=np.square, name="n2", arity=1))
-    if "exp" in table.function_set:  # gplearn wants functions that are finite everywhere
+    if "exp" in sample.function_set:  # gplearn wants functions that are finite everywhere
         functions.append(make_function(function=lambda x: np.exp(np.clip(x, -700, 700)), name="exp", arity=1))
-    population = min(_GPLEARN_POPULATION, table.max_evaluations or _GPLEARN_POPULATION)
-    most = (table.max_evaluations or 10**9) // population
+    population = min(_GPLEARN_POPULATION, sample.max_evaluations or _GPLEARN_POPULATION)
+    most = (sample.max_evaluations or 10**9) // population
     model = SymbolicRegressor(
         population_size=max(population, 2),
         generations=1,
         tournament_size=min(20, max(population, 2)),
         function_set=functions,
         metric="mse",
-        stopping_criteria=table.enough,
-        const_range=(-1.0, 1.0) if "const" in table.function_set else None,
+        stopping_criteria=sample.enough,
+        const_range=(-1.0, 1.0) if "const" in sample.function_set else None,
         warm_start=True,
         low_memory=True,
-        random_state=table.seed,
+        random_state=sample.seed,
     )
     begun = time.perf_counter()
     for generation in range(1, max(most, 1) + 1):
         model.set_params(generations=generation)
         with np.errstate(all="ignore"):
-            model.fit(table.X, table.y)
+            model.fit(sample.X, sample.y)
         spent = time.perf_counter() - begun
         # The next generation takes about as long as those before.
-        late = table.time_limit is not None and spent * (generation + 1) / generation > table.time_limit
-        if late or model.run_details_["best_fitness"][-1] <= table.enough:
+        late = sample.time_limit is not None and spent * (generation + 1) / generation > sample.time_limit
+        if late or model.run_details_["best_fitness"][-1] <= sample.enough:
             break
     return MaskedTree(_gplearn_nodes(model._program.program)).checked(), generation * population
 
@@ -186,23 +159,23 @@ _OPERON = {"n2": "square", "inv": "div"}
 _OPERON_SAME = ("add", "sub", "mul", "div", "pow", "abs", "cos", "exp", "log", "sin", "sqrt", "tan", "tanh")
 
 
-def _fit_operon(table: Table) -> tuple[MaskedTree, int]:
+def _fit_operon(sample: Sample) -> tuple[MaskedTree, int]:
     from pyoperon.sklearn import SymbolicRegressor
 
-    symbols = [_OPERON.get(name, name) for name in table.function_set if name in (*_OPERON, *_OPERON_SAME)]
-    symbols += ["variable"] + (["constant"] if "const" in table.function_set else [])
+    symbols = [_OPERON.get(name, name) for name in sample.function_set if name in (*_OPERON, *_OPERON_SAME)]
+    symbols += ["variable"] + (["constant"] if "const" in sample.function_set else [])
     model = SymbolicRegressor(
         allowed_symbols=",".join(dict.fromkeys(symbols)),
         optimizer_iterations=5,
         generations=10**6,
-        max_evaluations=table.max_evaluations or 10**9,
-        max_time=None if table.time_limit is None else max(1, int(table.time_limit)),
+        max_evaluations=sample.max_evaluations or 10**9,
+        max_time=None if sample.time_limit is None else max(1, int(sample.time_limit)),
         epsilon=TARGET,
         n_threads=1,
-        random_state=table.seed,
+        random_state=sample.seed,
     )
-    model.fit(table.X, table.y)
-    names = [f"x{column + 1}" for column in range(table.X.shape[1])]
+    model.fit(sample.X, sample.y)
+    names = [f"x{column + 1}" for column in range(sample.X.shape[1])]
     text = model.get_model_string(model.model_, 17, names).replace("^", "**")
     counts = model.stats_
     return MaskedTree.from_infix(text), int(counts["residual_evaluations"] + counts["jacobian_evaluations"])
@@ -215,34 +188,35 @@ _PYSR_UNARY = {"n2": "square", "n3": "cube", "inv": "inv(x) = 1/x"}
 _PYSR_SAME = ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "abs")
 
 
-def _fit_pysr(table: Table) -> tuple[MaskedTree, int]:
+def _fit_pysr(sample: Sample) -> tuple[MaskedTree, int]:
     from pysr import PySRRegressor
 
     model = PySRRegressor(
-        binary_operators=[_PYSR_BINARY[name] for name in table.function_set if name in _PYSR_BINARY],
+        binary_operators=[_PYSR_BINARY[name] for name in sample.function_set if name in _PYSR_BINARY],
         unary_operators=[
-            _PYSR_UNARY.get(name, name) for name in table.function_set if name in (*_PYSR_UNARY, *_PYSR_SAME)
+            _PYSR_UNARY.get(name, name) for name in sample.function_set if name in (*_PYSR_UNARY, *_PYSR_SAME)
         ],
         extra_sympy_mappings={"inv": lambda x: 1 / x},
         niterations=10**6,
-        max_evals=table.max_evaluations,
-        timeout_in_seconds=table.time_limit,
-        early_stop_condition=table.enough,
+        max_evals=sample.max_evaluations,
+        timeout_in_seconds=sample.time_limit,
+        early_stop_condition=sample.enough,
         parallelism="serial",
         deterministic=True,
-        random_state=table.seed,
+        random_state=sample.seed,
         progress=False,
         verbosity=0,
         temp_equation_file=True,
     )
-    names = [f"x{column + 1}" for column in range(table.X.shape[1])]
-    model.fit(table.X, table.y, variable_names=names)
+    names = [f"x{column + 1}" for column in range(sample.X.shape[1])]
+    model.fit(sample.X, sample.y, variable_names=names)
     # Evaluations are not told: the limit is given where there was one.
-    return MaskedTree.from_sympy(model.sympy()), table.max_evaluations or 0
+    return MaskedTree.from_sympy(model.sympy()), sample.max_evaluations or 0
 
 
-ADAPTERS = {
-    "gplearn": Adapter("gplearn", _fit_gplearn),
-    "pyoperon": Adapter("pyoperon", _fit_operon),
-    "pysr": Adapter("pysr", _fit_pysr, needs="julia"),
+#: The packages by name.
+PEERS = {
+    "gplearn": Peer("gplearn", _fit_gplearn),
+    "pyoperon": Peer("pyoperon", _fit_operon),
+    "pysr": Peer("pysr", _fit_pysr, needs="julia"),
 }
