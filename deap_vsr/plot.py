@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deap_vsr.errors import VsrError
-from deap_vsr.result import Result
 from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
 from deap_vsr.tree.walk import operand_positions
@@ -16,6 +15,8 @@ from deap_vsr.tree.walk import operand_positions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from deap_vsr.result import Result
 
 FROZEN, SLOT, OPEN = "#9fb8d0", "#f2a33a", "#ffffff"
 #: Characters of a formula above its tree.

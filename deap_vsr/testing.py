@@ -23,7 +23,8 @@ import numpy as np
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import CallableOracle, Oracle
-from deap_vsr.lab.trials import Trial, draw_inputs
+from deap_vsr.lab.trials import Trial
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.tree import MaskedTree, Node, is_mutable
 from deap_vsr.tree.operators import Array

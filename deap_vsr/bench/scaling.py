@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deap_vsr.judge.metrics import nmse
+from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import CallableOracle, EquationOracle
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.methods import discover
 from deap_vsr.plot import figure_of
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.generate import trigonometric_program
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _run(oracle: CallableOracle, method: str, seed: int, seconds: float) -> tupl
         raise KeyboardInterrupt
     queries = result.oracle_queries
     X = draw_inputs(oracle.variables, 1000, np.random.default_rng(4711))
-    hit = result.tree is not None and nmse(oracle.evaluate(X), result.tree.evaluate(X)) <= RECOVERED
+    hit = result.tree is not None and nmse(Lab(oracle).ask(X), result.tree.evaluate(X)) <= RECOVERED
     return hit, result.seconds, result.evaluations, queries
 
 

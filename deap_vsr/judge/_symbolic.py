@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from deap_vsr.errors import ExpressionError
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.notation import MAX_SYMPY_DEPTH
 

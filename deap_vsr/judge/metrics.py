@@ -12,8 +12,8 @@ import numpy as np
 
 from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.judge import _symbolic
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree, is_number
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import CATALOGUE, Array

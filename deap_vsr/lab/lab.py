@@ -19,8 +19,9 @@ from deap_vsr.lab.budget import NAMES, Budget
 from deap_vsr.lab.evidence import Evidence, Exact, Noisy
 from deap_vsr.lab.log import Log
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers
-from deap_vsr.lab.trials import Trial, draw_inputs, draw_trials
+from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 from deap_vsr.tree.operators import Array
 from deap_vsr.tree.translate import known_operators

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from deap_vsr.errors import OracleError
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import operators
 from deap_vsr.tree.operators import Array
 

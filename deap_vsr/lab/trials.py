@@ -1,7 +1,4 @@
-"""Control-variable experiments: sampling trials with some variables free and the rest held.
-
-The only place where inputs are drawn.
-"""
+"""Control-variable experiments: sampling trials with some variables free and the rest held."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import numpy as np
 
 from deap_vsr.errors import NoValuesError, OracleError
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree.operators import Array
 
 if TYPE_CHECKING:
@@ -42,28 +40,6 @@ class Trial:
     free: tuple[int, ...] = ()
     weights: Array | None = None
     dropped: int = 0
-
-
-def draw_inputs(variables: Sequence[Variable], n_points: int, rng: np.random.Generator) -> Array:
-    """Draw points from the domains, each variable with its own sampling.
-
-    Returns
-    -------
-    array of shape (n_points, n_vars)
-    """
-    X = np.empty((n_points, len(variables)))
-    for column, variable in enumerate(variables):
-        if variable.sampling == "loguniform":
-            values = np.exp(rng.uniform(np.log(variable.low), np.log(variable.high), n_points))
-            values = np.clip(values, variable.low, variable.high)  # exp(log(x)) may step over the edge
-        elif variable.sampling == "integer":
-            values = rng.integers(int(np.ceil(variable.low)), int(np.ceil(variable.high)), n_points).astype(float)
-        else:
-            values = rng.uniform(variable.low, variable.high, n_points)
-        if variable.sign == "both":
-            values *= rng.choice([-1.0, 1.0], n_points)
-        X[:, column] = values
-    return X
 
 
 def sample_trials(

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from deap_vsr.errors import EquationError, ExpressionError, short
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, load_equation
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree
 
 

@@ -15,8 +15,9 @@ from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.criterion import criterion
 from deap_vsr.lab.evidence import Exact, FreezeRule, Noisy
 from deap_vsr.lab.lab import Lab
-from deap_vsr.lab.trials import Trial, draw_inputs
+from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.identify import hidden_by_rounding, identified, without_idle_terms
 from deap_vsr.search.prune import pruned
 from deap_vsr.search.short import ROOM, SIGNIFICANCE, restored, rounded, short_in_noise, short_number

@@ -10,8 +10,9 @@ import numpy as np
 
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.lab.evidence import Evidence
-from deap_vsr.lab.trials import Trial, draw_inputs
+from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.checkpoint import Json
 from deap_vsr.search.contract import Candidate
 from deap_vsr.search.records import SolvedSlot, State

@@ -12,8 +12,8 @@ import pytest
 
 from deap_vsr.errors import ExpressionError, OracleError, VsrError
 from deap_vsr.lab.oracle import CallableOracle, EquationOracle, Noise
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems.equation import Equation, Variable, load_equation
+from deap_vsr.problems.sampling import draw_inputs
 
 KINDS = ("normal", "uniform", "laplace", "exponential", "logistic")
 UNIT = [(0.0, 1.0), (0.0, 1.0)]

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from deap_vsr.errors import EquationError, VsrError
-from deap_vsr.lab.trials import draw_inputs
 from deap_vsr.problems import generate, suites
 from deap_vsr.problems.check import check_equation, check_file
 from deap_vsr.problems.equation import MAX_BYTES, Equation, format_equation, load_equation, parse_equation
 from deap_vsr.problems.generate import CONFIGURATIONS, DECORATIONS, LARGE_CONFIGURATIONS, trigonometric_program
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree
 
 TABLES = ("feynman", "feynman-unit", "livermore2")
