@@ -15,7 +15,8 @@ from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
     from deap_vsr.engine import fit
-    from deap_vsr.gp.algorithms import assignFit, eaMasked, eaVertical, evaluateFit, selBestDistinct
+    from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
+    from deap_vsr.gp.regressor import ToolboxRegressor
     from deap_vsr.gp.variation import (
         cxOnePoint,
         cxOnePointLeafBiased,
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
         mutUniform,
         staticLimit,
     )
+    from deap_vsr.gp.vertical import eaVertical
     from deap_vsr.methods import discover
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _moved.install()
 
@@ -43,6 +45,7 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "ToolboxRegressor",
     "Trial",
     "Variable",
     "VsrError",
@@ -74,7 +77,9 @@ __all__ = [
 _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
-    "gp.algorithms": ("assignFit", "eaMasked", "eaVertical", "evaluateFit", "selBestDistinct"),
+    "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
+    "gp.regressor": ("ToolboxRegressor",),
+    "gp.vertical": ("eaVertical",),
     "gp.variation": (
         "cxOnePoint",
         "cxOnePointLeafBiased",

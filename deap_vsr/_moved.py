@@ -31,6 +31,14 @@ MOVED = {
 }
 
 
+#: Where else parts of a module are.
+SPLIT = {
+    "deap_vsr.algorithms": ("deap_vsr.gp.vertical",),
+    "deap_vsr.control.contract": ("deap_vsr.lab.budget",),
+    "deap_vsr.control.freezing": ("deap_vsr.lab.evidence",),
+}
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds modules by the names they had."""
 
@@ -45,8 +53,9 @@ class _Finder(MetaPathFinder, Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        home = import_module(MOVED[module.__name__])
-        module.__dict__.update({key: value for key, value in vars(home).items() if not key.startswith("__")})
+        for name in (*SPLIT.get(module.__name__, ()), MOVED[module.__name__]):
+            home = vars(import_module(name))
+            module.__dict__.update({key: value for key, value in home.items() if not key.startswith("__")})
 
 
 def install() -> None:

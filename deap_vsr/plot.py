@@ -11,6 +11,7 @@ from deap_vsr.errors import VsrError
 from deap_vsr.result import Result
 from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
+from deap_vsr.tree.walk import operand_positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,34 +87,19 @@ def _leaf_text(node: Node) -> str:
 
 def _edges(tree: MaskedTree) -> list[tuple[int, int]]:
     """Return (position, position of its parent) for every node but the root."""
-    edges = []
-    waiting: list[list[int]] = []  # [position, operands still to come]
-    for position, node in enumerate(tree):
-        if waiting:
-            edges.append((position, waiting[-1][0]))
-            waiting[-1][1] -= 1
-        waiting.append([position, node.arity])
-        while waiting and waiting[-1][1] == 0:
-            waiting.pop()
-    return edges
+    return sorted((child, parent) for parent, below in enumerate(operand_positions(tree)) for child in below)
 
 
 def _layout(tree: MaskedTree) -> list[tuple[float, float]]:
     """Return (x, y) of every node: leaves side by side, parents above the middle of their operands."""
-    parents = dict(_edges(tree))
     depth = [0] * len(tree)
-    for position, parent in parents.items():
+    for position, parent in _edges(tree):
         depth[position] = depth[parent] + 1
-    x = [0.0] * len(tree)
-    below: list[list[float]] = [[] for _ in tree]
     leaves = [position for position, node in enumerate(tree) if not node.arity]
-    for place, position in enumerate(leaves):
-        x[position] = float(place)
-    for position in range(len(tree) - 1, -1, -1):
-        if tree[position].arity:
-            x[position] = sum(below[position]) / len(below[position])
-        if position:
-            below[parents[position]].append(x[position])
+    x = {position: float(place) for place, position in enumerate(leaves)}
+    for position, below in reversed(list(enumerate(operand_positions(tree)))):
+        if below:
+            x[position] = sum(x[child] for child in below) / len(below)
     return [(x[position], -float(depth[position])) for position in range(len(tree))]
 
 

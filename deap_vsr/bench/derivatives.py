@@ -25,6 +25,7 @@ from deap_vsr.tree import (
     variable,
 )
 from deap_vsr.tree.operators import Array
+from deap_vsr.tree.walk import bottom_up
 
 #: abs is not analytic; everything else is, away from its branch cuts.
 ANALYTIC = tuple(name for name in operators.CATALOGUE if name != "abs")
@@ -84,19 +85,17 @@ def complex_step(tree: MaskedTree, X: Array, step: float = 1e-20) -> Array:
     """Return Im f(c + i step) / step for each open constant: exact to rounding, no cancellation."""
     meaning = Vocabulary()
     rows = []
-    for position in tree.open_constants:
-        stack: list[Any] = []
+    for moved in tree.open_constants:
+
+        def value(position: int, node: Node, operands: list[Any], moved: int = moved) -> Any:
+            if node.arity:
+                return _complex(meaning.operator(node))(*operands)
+            if is_variable(node):
+                return X[:, int(node.value[1:]) - 1].astype(complex)
+            return np.full(len(X), complex(node.value, step if position == moved else 0.0))
+
         with np.errstate(all="ignore"):
-            for i in range(len(tree) - 1, -1, -1):
-                node = tree[i]
-                if node.arity:
-                    arguments = [stack.pop() for _ in range(node.arity)]
-                    stack.append(_complex(meaning.operator(node))(*arguments))
-                elif is_variable(node):
-                    stack.append(X[:, int(node.value[1:]) - 1].astype(complex))
-                else:
-                    stack.append(np.full(len(X), complex(node.value, step if i == position else 0.0)))
-            rows.append(stack[0].imag / step)
+            rows.append(bottom_up(tree, value).imag / step)
     return np.array(rows)
 
 
@@ -108,32 +107,31 @@ def _usable(tree: MaskedTree, X: Array) -> tuple[Any, Any]:
     """Return where every node is inside its real domain, and where one of them is ill-conditioned."""
     meaning = Vocabulary()
     usable, stiff = np.ones(len(X), bool), np.zeros(len(X), bool)
-    stack: list[Any] = []
+
+    def judged(position: int, node: Node, operands: list[Any]) -> Any:
+        """Return a node's values, and how much the relative rounding errors of its operands grow on the way there."""
+        if not node.arity:
+            column = meaning.column(node)
+            return np.full(len(X), meaning.number(node)) if column is None else X[:, column], np.ones(len(X))
+        arguments = [operand[0] for operand in operands]
+        operator = meaning.operator(node)
+        value = operator.function(*arguments)
+        assert operator.derivative is not None
+        slopes = operator.derivative(value, *arguments)
+        # Slopes themselves must be as well determined, so their arguments count as well.
+        condition = 1.0 + sum(
+            np.abs(slope * argument / value) * bound + np.abs(argument) * bound * (operator.arity == 1)
+            for slope, (argument, bound) in zip(slopes, operands, strict=True)
+        )
+        usable[:] &= np.isfinite(value) & np.isfinite(condition)
+        if operator.name == "pow":
+            usable[:] &= arguments[0] > 0
+            condition = condition + operands[0][1] / np.abs(np.log(arguments[0]))
+        stiff[:] |= condition > _ILL
+        return value, condition
+
     with np.errstate(all="ignore"):
-        for node in reversed(tree):
-            if not node.arity:
-                column = meaning.column(node)
-                value = np.full(len(X), meaning.number(node)) if column is None else X[:, column]
-                stack.append((value, np.ones(len(X))))
-                continue
-            operands = [stack.pop() for _ in range(node.arity)]
-            arguments = [operand[0] for operand in operands]
-            operator = meaning.operator(node)
-            value = operator.function(*arguments)
-            assert operator.derivative is not None
-            slopes = operator.derivative(value, *arguments)
-            # How much the relative rounding errors of the operands grow on the way here; slopes
-            # themselves must be as well determined, so their arguments count as well.
-            condition = 1.0 + sum(
-                np.abs(slope * argument / value) * bound + np.abs(argument) * bound * (operator.arity == 1)
-                for slope, (argument, bound) in zip(slopes, operands, strict=True)
-            )
-            usable &= np.isfinite(value) & np.isfinite(condition)
-            if operator.name == "pow":
-                usable &= arguments[0] > 0
-                condition = condition + operands[0][1] / np.abs(np.log(arguments[0]))
-            stiff |= condition > _ILL
-            stack.append((value, condition))
+        bottom_up(tree, judged)
     return usable, stiff
 
 

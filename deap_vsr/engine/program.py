@@ -14,6 +14,7 @@ from deap_vsr.engine import kernels
 from deap_vsr.errors import ExpressionError
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_open
 from deap_vsr.tree.operators import Array, Indices
+from deap_vsr.tree.walk import operand_positions
 
 #: Code of a primitive that the catalogue, and so the kernel, does not know.
 FOREIGN = -1
@@ -183,7 +184,7 @@ def numpy_model(tree: Sequence[Node], X: Array, vocabulary: Vocabulary) -> Model
     """
     X = np.asarray(X, dtype=float)
     nodes = list(MaskedTree(tree).checked())
-    children = _children(nodes)
+    children = operand_positions(nodes)
 
     def model(constants: Array) -> tuple[Array, Array]:
         values: list[Any] = [None] * len(nodes)
@@ -215,15 +216,6 @@ def numpy_model(tree: Sequence[Node], X: Array, vocabulary: Vocabulary) -> Model
             return model(constants)
 
     return quiet
-
-
-def _children(nodes: Sequence[Node]) -> list[list[int]]:
-    children: list[list[int]] = [[] for _ in nodes]
-    stack: list[int] = []
-    for i in range(len(nodes) - 1, -1, -1):
-        children[i] = [stack.pop() for _ in range(nodes[i].arity)]
-        stack.append(i)
-    return children
 
 
 def _partials(operator: Any, value: Any, arguments: Sequence[Any]) -> Sequence[Any]:

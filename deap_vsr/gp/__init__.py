@@ -1,1 +1,1 @@
-"""GP with masks: DEAP operators, flat loops, and GP as a regressor."""
+"""GP with masks: DEAP operators, one round, GP as a regressor with any toolbox, and the whole vertical search."""

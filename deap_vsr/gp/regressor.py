@@ -1,25 +1,156 @@
-"""GP as a regressor of the shared contract."""
+"""GP as a regressor of the shared contract: with any toolbox, and with ours."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from deap import base, gp
+from deap import base, gp, tools
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.gp import variation
 from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, selBestDistinct
+from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
+from deap_vsr.lab.budget import Budget
 from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.tree import MaskedTree, primitive_set
 
 
+@dataclass
+class ToolboxRegressor:
+    """:func:`eaMasked` with any toolbox, as a regressor of the shared contract.
+
+    Attributes
+    ----------
+    toolbox : base.Toolbox
+        As for :func:`eaMasked`, its operators those of ``deap_vsr``, `mutate` with its ``pset``; it is copied, not
+        changed. Without `beginners` it needs ``individual()`` as well.
+    cxpb, mutpb : float
+        Probabilities of crossover and of mutation.
+    ngen : int
+        Generations of a round.
+    size : int
+        Of the population.
+    n_offspring : int, optional
+        Children of a generation; by default as many as the population.
+    kind : type
+        The class of individuals.
+    beginners : individuals for tasks without candidates
+        Those that use a controlled variable are left out, unless all do.
+    pset : primitive set, optional
+        What the nodes of trees mean; by default they are the catalogue's.
+    stats, verbose : as for ``deap.algorithms.eaSimple``
+    seeded : bool
+        Whether the standard ``random`` is seeded from the task's generator and restored; otherwise it is used as it is.
+    counted : bool
+        Whether `evaluate` counts what it spends; otherwise each individual of a generation counts for one evaluation.
+    logbook : one entry for each generation, with its ``round``
+    rounds : int
+        How many rounds the logbook holds.
+    """
+
+    toolbox: base.Toolbox
+    cxpb: float
+    mutpb: float
+    ngen: int
+    size: int = 50
+    n_offspring: int | None = None
+    kind: type[Any] = Individual
+    beginners: Sequence[Any] = ()
+    pset: gp.PrimitiveSetTyped | None = None
+    stats: tools.Statistics | None = None
+    verbose: bool = False
+    seeded: bool = True
+    counted: bool = False
+    logbook: tools.Logbook = field(default_factory=tools.Logbook)
+    rounds: int = 0
+
+    def regress(self, task: Task) -> list[Candidate]:
+        """Grow the task's candidates."""
+        if not self.seeded:
+            return self._regress(task)
+        before = random.getstate()
+        if task.resume is None:
+            random.seed(int(task.rng.integers(2**63)))
+        else:
+            restore_random(task.resume["random"])
+        try:
+            return self._regress(task)
+        finally:
+            random.setstate(before)
+
+    def _regress(self, task: Task) -> list[Candidate]:
+        toolbox = with_terminals(self.toolbox, task.columns)
+        if not self.counted:
+            toolbox.register("map", _count_each, toolbox.map, task.budget)
+        resume = None if task.resume is None else Generation.restored(task.resume, self.kind, self.pset)
+        outcomes: list[Fit] = []
+
+        def tell(generation: Generation) -> None:
+            def state() -> dict[str, Any]:
+                return ({"random": random.getstate()} if self.seeded else {}) | generation.state()
+
+            task.tell(generation.error, MaskedTree(generation.best), state)
+
+        population, logbook = eaMasked(
+            self._beginners(task, toolbox) if resume is None else [],
+            toolbox,
+            self.cxpb,
+            self.mutpb,
+            self.ngen,
+            draw=lambda: task.draw(task.rng),
+            n_offspring=self.n_offspring,
+            target=task.target,
+            stop=lambda: task.budget.used_up() is not None,
+            stats=self.stats,
+            verbose=self.verbose,
+            tell=tell,
+            resume=resume,
+            outcomes=outcomes,
+        )
+        self.rounds += 1
+        for row in logbook:
+            self.logbook.record(round=self.rounds, **row)
+        return [
+            Candidate(MaskedTree(individual), outcome.errors, outcome.constants)
+            for individual, outcome in zip(population, outcomes, strict=True)
+        ]
+
+    def _beginners(self, task: Task, toolbox: base.Toolbox) -> list[Any]:
+        """Return the first population: the task's candidates or else beginners, and mutants of them."""
+        population = [self.kind(tree) for tree in task.candidates]
+        if not population and self.beginners:
+            held = controlled(primitive_set_of(self.toolbox), task.columns)
+            population = [one for one in self.beginners if not any(n.value in held for n in one if not n.arity)]
+            population = population or list(self.beginners)
+        if not population:
+            population = [toolbox.individual() for _ in range(self.size)]
+        while len(population) < self.size:  # a pool of one would be no population
+            population.append(toolbox.mutate(toolbox.clone(random.choice(population)))[0])
+        return population
+
+
+def restore_random(state: Sequence[Any]) -> None:
+    """Set the standard ``random`` to what its ``getstate`` returned, through JSON or not."""
+    version, numbers, gauss = state
+    random.setstate((version, tuple(numbers), gauss))
+
+
+def _count_each(
+    mapped: Callable[..., Iterable[Any]], budget: Budget, evaluate: Callable[[Any], Any], individuals: Sequence[Any]
+) -> list[Any]:
+    """Evaluate individuals through a toolbox's `map`, and count one evaluation for each."""
+    outcomes = list(mapped(evaluate, individuals))
+    budget.count(len(outcomes))
+    return outcomes
+
+
 @dataclass(frozen=True)
 class GpRegressor:
-    """GP as a regressor of the shared contract.
+    """GP with our own toolbox, made anew for each task.
 
     Attributes
     ----------
@@ -51,28 +182,42 @@ class GpRegressor:
         return asdict(self)
 
     def regress(self, task: Task) -> list[Candidate]:
-        """Grow the task's candidates; the standard ``random`` is seeded from the task's and restored."""
-        state = random.getstate()
-        if task.resume is None:
-            random.seed(int(task.rng.integers(2**63)))
-        else:
-            version, numbers, gauss = task.resume["random"]
-            random.setstate((version, tuple(numbers), gauss))
-        try:
-            return self._regress(task)
-        finally:
-            random.setstate(state)
+        """Grow the task's candidates; what has no finite error is left out."""
+        regressor = ToolboxRegressor(
+            self._toolbox(task),
+            self.cxpb,
+            self.mutpb,
+            self.generations,
+            size=self.population,
+            n_offspring=self.offspring,
+            counted=True,
+        )
+        return [candidate for candidate in regressor.regress(task) if np.isfinite(np.mean(candidate.errors))]
 
-    def _regress(self, task: Task) -> list[Candidate]:
-        pset = round_set(task.function_set, task.columns, task.n_vars)
-        largest = max((len(tree) for tree in task.candidates), default=0) + self.max_size
-        toolbox = self._toolbox(pset, largest)
-        outcomes: dict[int, Fit] = {}
+    def _toolbox(self, task: Task) -> base.Toolbox:
+        pset = primitive_set(task.function_set, task.n_vars)
+        toolbox = base.Toolbox()
+        toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=3)
+        toolbox.register("individual", lambda expr: Individual(expr()), toolbox.expr)
+        toolbox.register("expr_mut", gp.genHalfAndHalf, min_=0, max_=2)
+        toolbox.register("mate", variation.cxOnePoint)
+        toolbox.register("mutate", _mutate, expr=toolbox.expr_mut, pset=pset)
+        toolbox.register("select", selBestDistinct, n_random=self.population // 10)
+        toolbox.register("evaluate", self._evaluate(task.budget))
+        limit = variation.staticLimit(len, max((len(tree) for tree in task.candidates), default=0) + self.max_size)
+        toolbox.decorate("mate", limit)
+        toolbox.decorate("mutate", limit)
+        return toolbox
+
+    def _evaluate(self, budget: Budget) -> Callable[[Individual, Dataset], Fit | None]:
+        """Return the `evaluate` of a task: it counts, and gives up when time is up, but for the very first."""
+        begun = False
 
         def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
-            late = task.budget.used_up() == "seconds"
-            if late and outcomes:
+            nonlocal begun
+            if begun and budget.used_up() == "seconds":
                 return None
+            begun = True
             outcome = fit(
                 individual,
                 trials,
@@ -80,58 +225,12 @@ class GpRegressor:
                 gradient=self.gradient,
                 n_starts=self.n_starts,
                 max_iterations=self.max_iterations,
-                time_limit=None if self.optimizer == "lm" else task.budget.seconds_left(),
+                time_limit=None if self.optimizer == "lm" else budget.seconds_left(),
             )
-            task.budget.count(outcome.evaluations)
-            outcomes[id(individual)] = outcome
+            budget.count(outcome.evaluations)
             return outcome
 
-        toolbox.register("evaluate", evaluate)
-
-        def tell(generation: Generation) -> None:
-            best = MaskedTree(generation.best)
-            task.tell(generation.error, best, lambda: {"random": random.getstate(), **generation.state()})
-
-        resume = Generation.restored(task.resume, Individual) if task.resume is not None else None
-        population, _ = eaMasked(
-            self._beginners(task, toolbox) if resume is None else [],
-            toolbox,
-            self.cxpb,
-            self.mutpb,
-            self.generations,
-            draw=lambda: task.draw(task.rng),
-            n_offspring=self.offspring,
-            target=task.target,
-            stop=lambda: task.budget.used_up() is not None,
-            tell=tell,
-            resume=resume,
-        )
-        return [
-            Candidate(MaskedTree(individual), outcome.errors, outcome.constants)
-            for individual in population
-            if np.isfinite((outcome := outcomes[id(individual)]).error)
-        ]
-
-    def _beginners(self, task: Task, toolbox: base.Toolbox) -> list[Individual]:
-        """Return the first population: random trees, or the task's candidates and mutants of them."""
-        population = [Individual(tree) for tree in task.candidates]
-        while len(population) < self.population and not task.candidates:
-            population.append(Individual(toolbox.expr()))
-        while len(population) < self.population:  # a pool of one would be no population
-            population.append(toolbox.mutate(toolbox.clone(random.choice(population)))[0])
-        return population
-
-    def _toolbox(self, pset: gp.PrimitiveSetTyped, largest: int) -> base.Toolbox:
-        toolbox = base.Toolbox()
-        toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=3)
-        toolbox.register("expr_mut", gp.genHalfAndHalf, min_=0, max_=2)
-        toolbox.register("mate", variation.cxOnePoint)
-        toolbox.register("mutate", _mutate, expr=toolbox.expr_mut, pset=pset)
-        toolbox.register("select", selBestDistinct, n_random=self.population // 10)
-        limit = variation.staticLimit(len, largest)
-        toolbox.decorate("mate", limit)
-        toolbox.decorate("mutate", limit)
-        return toolbox
+        return evaluate
 
 
 def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetTyped) -> tuple[Any]:
@@ -148,12 +247,3 @@ def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetType
     if draw < 0.9:
         return variation.mutNodeReplacement(individual, pset)
     return variation.mutShrink(individual)
-
-
-def round_set(function_set: Sequence[str], columns: Sequence[int], n_vars: int) -> gp.PrimitiveSetTyped:
-    """Return the primitive set of a round: of the variables, only `columns` are terminals."""
-    pset = primitive_set(function_set, n_vars)
-    allowed = {f"x{column + 1}" for column in columns}
-    for kind, terminals in pset.terminals.items():
-        pset.terminals[kind] = [t for t in terminals if isinstance(t, gp.MetaEphemeral) or t.value in allowed]
-    return pset

@@ -12,8 +12,9 @@ import mpmath
 import numpy as np
 import sympy
 
-from deap_vsr.tree import MaskedTree, is_number, is_variable
+from deap_vsr.tree import MaskedTree, Node, is_number, is_variable
 from deap_vsr.tree.operators import CATALOGUE
+from deap_vsr.tree.walk import bottom_up
 
 #: A difference that double precision cannot show beside the values, such as that of + 1e-18.
 DUST = 1e-15
@@ -95,21 +96,21 @@ def _row(answer: MaskedTree, truth: MaskedTree, point: list[float]) -> tuple[Any
 
 def _precise(tree: MaskedTree, point: list[float], changed: int = -1, by: Any = 0) -> Any:
     """Return the value to mpmath's precision, the constant at `changed` a factor 1 + `by` off; None if not real."""
-    stack: list[Any] = []
+
+    def value(position: int, node: Node, operands: list[Any]) -> Any:
+        if node.arity:
+            symbolic = CATALOGUE[node.name].symbolic
+            function = _MPMATH.get(symbolic) or getattr(mpmath, symbolic) if isinstance(symbolic, str) else symbolic
+            return function(*operands)
+        if is_variable(node):
+            return mpmath.mpf(point[int(node.value[1:]) - 1])
+        return mpmath.mpf(node.value) * (1 + by if position == changed else 1)
+
     try:
-        for i in range(len(tree) - 1, -1, -1):
-            node = tree[i]
-            if node.arity:
-                symbolic = CATALOGUE[node.name].symbolic
-                function = _MPMATH.get(symbolic) or getattr(mpmath, symbolic) if isinstance(symbolic, str) else symbolic
-                stack.append(function(*(stack.pop() for _ in range(node.arity))))
-            elif is_variable(node):
-                stack.append(mpmath.mpf(point[int(node.value[1:]) - 1]))
-            else:
-                stack.append(mpmath.mpf(node.value) * (1 + by if i == changed else 1))
+        found = bottom_up(tree, value)
     except (ArithmeticError, ValueError):
         return None
-    return stack[0] if isinstance(stack[0], mpmath.mpf) and mpmath.isfinite(stack[0]) else None
+    return found if isinstance(found, mpmath.mpf) and mpmath.isfinite(found) else None
 
 
 _MPMATH: dict[str, Any] = {"Abs": abs}

@@ -8,7 +8,7 @@ from deap_vsr.tree import MaskedTree, is_open
 
 #: What a node of a formula costs in noise: there are some eight to choose from.
 NODE = 2.0 * float(np.log(8.0))
-#: What an open constant within a function costs beside, in nodes.
+#: What an open constant within a function costs beside, in nodes: more than a factor, less than a function.
 INNER = 1.5
 
 

@@ -25,11 +25,12 @@ UNSURE = 1.12
 #: How far a form may be off the exact table of a slot, relative to its spread, and to its values: some digits above
 #: the rounding of fits; looser, polynomials pass for functions.
 TABLE_SPREAD, TABLE_ROUNDING = 1e-11, 2e-14
-#: An exact slot that moves by less, relative to its size or to its standard error, does not move.
+#: An exact slot that moves by less, relative to its size or to its standard error, does not move: a decade above what
+#: tables may be off.
 STILL, STILL_ERRORS = 1e-10, 30.0
 #: Level of the tests that a slot moves along a table, and that a form fits it: one table in a thousand is misjudged.
 TABLE_LEVEL = 1e-3
-#: Exact ratios that differ by no more are the same.
+#: Exact ratios that differ by no more are the same: half the digits, as slots lose some to their fits.
 SAME_RATIO = 1e-8
 #: In noise two slots are told to be tied only where each is known to this share of its value: others would coincide by
 #: chance; and at this level of the test that their ratio is the same.

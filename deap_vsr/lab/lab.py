@@ -18,7 +18,7 @@ from deap_vsr.errors import OracleError, OutOfQueriesError
 from deap_vsr.lab.budget import NAMES, Budget
 from deap_vsr.lab.evidence import Evidence, Exact, Noisy
 from deap_vsr.lab.log import Log
-from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle
+from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers
 from deap_vsr.lab.trials import Trial, draw_inputs, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
@@ -27,6 +27,8 @@ from deap_vsr.tree.translate import known_operators
 
 #: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
 SMALLEST, LARGEST = 1e-60, 1e60
+#: So many measurements are fitted together at the most: several times what a search in noise asks, some seconds' work.
+MAX_FITTED = 50_000
 
 
 class Lab:
@@ -124,26 +126,38 @@ class Lab:
             Instead of asking one point more than the limit allows.
         """
         X = np.asarray(X, dtype=float)
+        y, known = self.log.known(X, self.repeats and not again)
         reachable = getattr(self.oracle, "reachable", None)
-        wanted = np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
-        before = self.log.n_read
-        y, known = self.log.recall(X, self.repeats and not again)
-        n_read = self.log.n_read - before
-        asked = wanted & ~known
-        n_counted = int(asked.sum()) + n_read
-        if n_counted > self.budget.queries_left():
-            raise OutOfQueriesError(f"{n_counted} points are wanted, {self.budget.queries_left():g} may be asked")
-        if n_read and hasattr(self.oracle, "skip"):
-            self.oracle.skip(n_read)
-        if asked.all():
-            y = np.asarray(self.oracle.evaluate(X))
-        elif asked.any():
-            y[asked] = self.oracle.evaluate(X[asked])
+        wanted = ~known if reachable is None else ~known & np.asarray(reachable(X), dtype=bool)
+        n_wanted = int(wanted.sum())
+        if n_wanted > self.budget.queries_left():
+            raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
+        if n_wanted == len(X):
+            y = self._measure(X)
+        elif n_wanted:
+            y[wanted] = self._measure(X[wanted])
+        return y / self.scale if self.scale != 1.0 else y
+
+    def _measure(self, X: Array) -> Array:
+        """Return answers that the log's file holds, or else the oracle's; they are counted and kept."""
+        y, read = self.log.read(X)
+        n_asked = len(X) - int(read.sum())
+        if n_asked < len(X) and hasattr(self.oracle, "skip"):
+            self.oracle.skip(len(X) - n_asked)
+        if n_asked:
+            y[~read] = self._answer(X if n_asked == len(X) else X[~read])
+        self.budget.count_queries(len(X))
+        self.log.add(X, y, ~read)
+        return y
+
+    def _answer(self, X: Array) -> Array:
+        try:
+            y = real_numbers(self.oracle.evaluate(X))
+        except (TypeError, ValueError, OverflowError):
+            raise OracleError("the oracle's answer is not an array of numbers") from None
         if y.shape != (len(X),):
             raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},)")
-        self.budget.count_queries(n_counted)
-        self.log.add(X[wanted], y[wanted], asked[wanted])
-        return y / self.scale if self.scale != 1.0 else y
+        return y
 
     def draw(self, n_points: int) -> Array:
         """Return points drawn from the domains, (n_points, n_vars)."""
@@ -164,8 +178,11 @@ class Lab:
         return draw_trials(self.variables, self.ask, free, n_trials, n_points, self.rng if rng is None else rng, at)
 
     def measured(self) -> Trial:
-        """Return every finite measurement so far as one trial."""
+        """Return every finite measurement so far as one trial; of very many as many as tell the same."""
         good = np.isfinite(self.log.y)
+        if good.sum() > MAX_FITTED:
+            kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
+            good = np.isin(np.arange(len(good)), kept)
         everything = tuple(range(self.n_vars))
         return Trial(self.log.X[good], self.log.y[good] / self.scale, everything, None, int((~good).sum()))
 
@@ -238,5 +255,6 @@ def pooled_deviation(y: Array) -> float:
     unit = float(np.max(np.abs(y[known]))) or 1.0  # squares of 1e200 are none
     counts = known.sum(axis=1)
     means = np.where(known, y / unit, 0.0).sum(axis=1) / counts
-    off = np.where(known, y / unit - means[:, None], 0.0)
+    apart = np.where(known, y, -np.inf).max(axis=1) > np.where(known, y, np.inf).min(axis=1)
+    off = np.where(known & apart[:, None], y / unit - means[:, None], 0.0)  # the mean of equal ones may be off
     return float(np.sqrt((off**2).sum() / (counts - 1).sum())) * unit

@@ -7,9 +7,10 @@ again, and those that the file has an answer for are not asked.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy as np
 from deap_vsr.errors import LogError, short
 from deap_vsr.tree.operators import Array, Flags
 
-#: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer.
+#: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer. Some
+#: 15 MB.
 REMEMBERED = 100_000
 
 
@@ -60,27 +62,35 @@ class Log:
         """Answers, (n,), NaN and inf among them."""
         return self._rows[: self._size, -1]
 
-    def recall(self, X: Array, repeats: bool) -> tuple[Array, Flags]:
-        """Return answers that are known without asking, and for which points there are some: both (n,).
+    def known(self, X: Array, repeats: bool = True) -> tuple[Array, Flags]:
+        """Return answers that were given before, and for which points there are some: both (n,).
 
-        What the file holds is taken once for each time it was measured. With `repeats` the oracle gives the same
-        answer each time, and one that it has given will do.
+        Without `repeats` the oracle gives another answer each time, and none is known.
         """
         answers, found = np.full(len(X), np.nan), np.zeros(len(X), bool)
-        if not self._unread and not (repeats and self._known):
-            return answers, found
-        for i, point in enumerate(map(np.ndarray.tobytes, np.ascontiguousarray(X))):
-            waiting = self._unread.get(point)
-            if waiting:
-                answers[i], found[i] = waiting.popleft(), True
-                self.n_read += 1
-                if not waiting:
-                    del self._unread[point]
-            elif repeats and point in self._known:
-                answers[i], found[i] = self._known[point], True
+        if repeats and self._known:
+            for i, point in enumerate(_keys(X)):
+                if point in self._known:
+                    answers[i], found[i] = self._known[point], True
         return answers, found
 
-    def add(self, X: Array, y: Array, asked: Sequence[bool] | Array) -> None:
+    def read(self, X: Array) -> tuple[Array, Flags]:
+        """Return answers that the file holds, and for which points there are some: both (n,).
+
+        Each is taken once, in the order in which they were measured.
+        """
+        answers, found = np.full(len(X), np.nan), np.zeros(len(X), bool)
+        if self._unread:
+            for i, point in enumerate(_keys(X)):
+                waiting = self._unread.get(point)
+                if waiting:
+                    answers[i], found[i] = waiting.popleft(), True
+                    self.n_read += 1
+                    if not waiting:
+                        del self._unread[point]
+        return answers, found
+
+    def add(self, X: Array, y: Array, asked: Flags) -> None:
         """Keep measurements; of those that were `asked` now, the file is told too."""
         needed = self._size + len(y)
         if needed > len(self._rows):
@@ -90,26 +100,27 @@ class Log:
         self._rows[self._size : needed, :-1], self._rows[self._size : needed, -1] = X, y
         self._size = needed
         if len(self._known) < REMEMBERED:
-            self._known.update(zip(map(np.ndarray.tobytes, np.ascontiguousarray(X)), y.tolist(), strict=True))
+            self._known.update(zip(_keys(X), y.tolist(), strict=True))
         if self._path is not None and np.any(asked):
-            self._write(self._path, np.column_stack([X, y])[np.asarray(asked, dtype=bool)])
+            self._write(self._path, np.column_stack([X, y])[asked])
 
     # --- the file ---
 
     def _open(self, path: Path) -> None:
         """Read what is there, or begin the file."""
+        header = _line([*self.names, "y"])
         try:
             text = path.read_text(encoding="utf-8") if path.exists() else ""
-            if not text:
-                path.write_text(",".join([*self.names, "y"]) + "\n", encoding="utf-8")
+            whole, _, torn = text.rpartition("\n")
+            if not whole and header.startswith(torn):  # nothing but, at most, a part of its first line
+                path.write_text(header, encoding="utf-8")
                 return
-        except (OSError, UnicodeDecodeError) as error:
+            rows = list(csv.reader(whole.split("\n")))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise LogError(f"{path}: cannot be used as a log: {error}") from None
-        whole, _, torn = text.rpartition("\n")
-        rows = list(csv.reader(whole.splitlines()))
-        if not rows or rows[0] != [*self.names, "y"]:
-            found = ",".join(rows[0]) if rows else ""
-            raise LogError(f"{path}: line 1 is {short(found)!r}, expected {','.join([*self.names, 'y'])!r}")
+        if rows[0] != [*self.names, "y"]:
+            found = (whole or torn).split("\n")[0]
+            raise LogError(f"{path}: line 1 is {short(found)!r}, expected {header.rstrip()!r}")
         for number, row in enumerate(rows[1:], 2):
             point, answer = self._parsed(path, number, row)
             self._unread.setdefault(point, deque()).append(answer)
@@ -136,3 +147,14 @@ class Log:
                 file.write(text)
         except OSError as error:
             raise LogError(f"{path}: cannot write the log: {error.strerror}") from None
+
+
+def _keys(X: Array) -> Iterator[bytes]:
+    """Yield what a point is known by."""
+    return map(np.ndarray.tobytes, np.ascontiguousarray(X))
+
+
+def _line(cells: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

@@ -176,7 +176,7 @@ class CallableOracle:
         except Exception as error:
             raise OracleError(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
         try:
-            y = _real_numbers(answer)
+            y = real_numbers(answer)
         except (TypeError, ValueError, OverflowError):
             raise OracleError(f"the oracle's answer is not an array of numbers; asked for {tried}") from None
         if y.shape != (len(X),):
@@ -201,7 +201,7 @@ class EquationOracle(CallableOracle):
         self.equation = equation
 
 
-def _real_numbers(answer: Any) -> Array:
+def real_numbers(answer: Any) -> Array:
     """Return a copy of `answer` as floats; text, dates, None and complex numbers are none."""
     y = np.array(answer)
     if y.dtype.kind == "O" and not all(isinstance(value, numbers.Real) for value in y.flat):

@@ -9,7 +9,7 @@ from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.lab import Lab
 from deap_vsr.tree.operators import Array
 
-#: With noise, so few variables are not tested.
+#: With noise, so few variables are not tested: a round of each costs less than what may be lost.
 KEPT_IN_NOISE = 12
 
 

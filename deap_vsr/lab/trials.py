@@ -18,7 +18,8 @@ from deap_vsr.tree.operators import Array
 if TYPE_CHECKING:
     from deap_vsr.lab.oracle import Oracle
 
-#: How often a setting, or the points missing in a trial, are drawn again before giving up.
+#: How often a setting, or the points missing in a trial, are drawn again before giving up: a region of a tenth of the
+#: domain is found by then, nearly always.
 MAX_REDRAWS = 30
 
 

@@ -23,6 +23,7 @@ from deap_vsr.problems import suites
 from deap_vsr.problems.equation import Equation, Variable, format_equation
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name, operators, variable
 from deap_vsr.tree.simplify import fold
+from deap_vsr.tree.walk import bottom_up
 
 T = TypeVar("T")
 
@@ -176,16 +177,16 @@ def _range(text: str, index: int, name: str) -> Variable:
 
 def writer_form(tree: MaskedTree) -> MaskedTree:
     """Apply the writer's rules: -u is mul(-1, u), roots and halves of powers are square roots, constants folded."""
-    stack: list[list[Node]] = []
-    for node in reversed(fold(tree)):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def written(position: int, node: Node, operands: list[list[Node]]) -> list[Node]:
         if node.arity and node.name == "neg":
-            stack.append([node_from_name("mul"), Constant(-1.0, fitted=False), *operands[0]])
-        elif node.arity and node.name == "pow" and len(operands[1]) == 1 and isinstance(operands[1][0], Constant):
-            stack.append(_root_of_power(operands[0], operands[1][0]))
-        else:
-            stack.append([node, *chain.from_iterable(operands)])
-    return fold(MaskedTree(stack[0]))
+            return [node_from_name("mul"), Constant(-1.0, fitted=False), *operands[0]]
+        if node.arity and node.name == "pow" and len(operands[1]) == 1 and isinstance(operands[1][0], Constant):
+            return _root_of_power(operands[0], operands[1][0])
+        return [node, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(fold(tree), written)
+    return fold(MaskedTree(nodes))
 
 
 def _root_of_power(base: list[Node], exponent: Constant) -> list[Node]:

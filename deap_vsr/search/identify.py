@@ -13,10 +13,10 @@ from deap_vsr.tree import Constant, MaskedTree, is_open
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array, Flags
 
-#: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped.
+#: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped: half the digits.
 NEGLIGIBLE = 1e-9
 
-#: Errors up to this are rounding.
+#: Errors up to this are rounding: some decades above eps**2.
 EXACT = 1e-24
 
 

@@ -28,7 +28,7 @@ from deap_vsr.tree.translate import to_catalogue, to_set
 
 Schedule = tuple[tuple[int, ...], ...]
 
-#: Share of the points that may be asked to see which variables matter.
+#: Share of the points that may be asked to see which variables matter: enough is left for a round of each.
 RELEVANCE = 0.3
 
 
@@ -111,6 +111,8 @@ class PoolSearch:
             "spent": self.lab.budget.spent,
             "noise": self.lab.evidence.noise,
             "scale": self.lab.scale,
+            # In noise the last fit is to all that was measured.
+            "measured": (self.lab.log.X, self.lab.log.y) if self.lab.evidence.noise > 0 else None,
             "relevant": self.relevant,
             "hall": None if self.hall is None else self.hall.state(),
             "rounds": [record.state() for record in self.journal.rounds],
@@ -132,6 +134,9 @@ class PoolSearch:
         lab.budget.resume(state["spent"])
         lab.know_noise(state["noise"])
         lab.facts["scale"] = float(state["scale"])
+        if state["measured"] is not None:
+            X, y = map(np.array, state["measured"])
+            lab.log.add(X.reshape(-1, lab.n_vars), y, np.zeros(len(y), bool))
         lab = self.lab = lab.at(lab.evidence.at(self.expansion.options.rule))
         self._free_only([int(column) for column in state["relevant"]])
         self.hall = Hall.restored(self.expansion.options.hall_size, state["hall"], lab)

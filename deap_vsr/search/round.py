@@ -17,7 +17,7 @@ from deap_vsr.tree import MaskedTree
 
 #: A formula whose price in noise is so much above the best one's is not followed: a Bayes factor of exp(-20).
 FOLLOWED = 40.0
-#: Where more formulas hold in noise than can be followed, so many times the data decide.
+#: Where more formulas hold in noise than can be followed, so many times the data decide: half the standard errors.
 MORE_DATA = 4
 
 

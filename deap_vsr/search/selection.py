@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from deap_vsr.tree.operators import Array
 
-#: More terms are not looked for.
+#: More terms are not looked for: twice as many as the largest benchmark programs have.
 MAX_TERMS = 60
 
 

@@ -11,9 +11,11 @@ from scipy.special import chdtri
 
 from deap_vsr.tree.operators import Array
 
-#: A short number is within so many standard errors, and its neighbours are so many apart.
+#: A short number is within so many standard errors (99 % of those that are meant are), and its neighbours are so many
+#: apart: by chance one in ten numbers is as near.
 WITHIN, APART = 2.5, 50.0
-#: Where answers are exact, a short number is within so many standard errors: these are rounding, and no measure of it.
+#: Where answers are exact, a short number is within so many standard errors: these are rounding, and no measure
+#: of it. By trial: more does no harm, as the formula must still fit.
 ROOM = 20.0
 #: Level of the test that short numbers fit as well as those that were fitted.
 SIGNIFICANCE = 0.01

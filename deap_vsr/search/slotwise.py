@@ -37,12 +37,14 @@ from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array
 
 #: When a skeleton holds in a trial, and a constant is the same in all, where answers are exact: rounding and no more.
+#: At 1e-12 polynomials pass for functions.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
-#: Of a table, so many values must have been measured at all settings.
+#: Of a table, so many values must have been measured at all settings: half a domain without values is no table.
 COMPLETE = 0.6
-#: What a node costs while a formula grows in noise: what is dropped for its length does not come back.
+#: What a node costs while a formula grows in noise: what is dropped for its length does not come back. A
+#: tenth of its price in the end.
 IDLE = 0.5
-#: Of the forms that a regressor has for a noisy table, so many are looked at.
+#: Of the forms that a regressor has for a noisy table, so many are looked at: three times what is kept.
 MAX_FORMS = 20
 
 

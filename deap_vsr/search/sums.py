@@ -29,15 +29,16 @@ from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
 
-#: More terms for each variable are not looked for: a formula that takes more is no sum of simple products.
+#: More terms for each variable are not looked for: a formula that takes more is no sum of simple
+#: products. The largest benchmark programs have 3.
 TERMS_A_VARIABLE = 4
 #: With fewer points for each term a sum explains nothing.
 POINTS_A_TERM = 5
-#: With so many terms at most the last look is taken at a law that is no sum of products.
+#: With so many terms at most the last look is taken at a law that is no sum of products: as an approximation.
 FEW_TERMS = 12
 #: Atoms of so many nodes are simple: x, sin(x), 1/x. Others pay for each node more.
 SIMPLE = 2
-#: Atoms that cost more are not tried.
+#: Atoms that cost more are not tried: with sin(x)/x the most.
 MAX_COST = 5
 #: Fewer points at a setting tell nothing about terms.
 MIN_POINTS = 8

@@ -33,14 +33,15 @@ Tell = Callable[[Progress], None]
 #: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
 #: that are left: something is always left to joint expansion, which has an answer where no form is exact.
 PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
-#: Formulas that a beam follows.
+#: Formulas that a beam follows. By hand; benchmarks/sensitivity.py shows what others would do.
 WIDTH = 3
-#: Of the time and evaluations, in noise; the rest is left to other searches.
+#: Of the time and evaluations, in noise; the rest is left to the searches that follow.
 SHARE, SUMS_SHARE = 0.7, 0.4
 #: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
 #: many points are enough for the last fit, and the rest is left to other searches.
 HOPELESS, FEW_POINTS = 2.0, 400
-#: Points for the last fit in noise, and for the check of the answer, as many inside the domain as outside.
+#: Points for the last fit in noise (about half of what a search of six variables asks), and to check the answer by,
+#: as many inside the domain as outside.
 LAST_POINTS, CHECK_POINTS = 2000, 100
 
 

@@ -24,6 +24,7 @@ from deap_vsr.tree import (
     operators,
 )
 from deap_vsr.tree.operators import INTEGER_POWERS
+from deap_vsr.tree.walk import bottom_up
 
 #: More terms than this are not worth it.
 MAX_TERMS = 60
@@ -70,11 +71,7 @@ class _Expansion:
     # --- reading ---
 
     def terms_of(self, tree: Sequence[Node]) -> Terms:
-        stack: list[Terms] = []
-        for node in reversed(tree):
-            operands = [stack.pop() for _ in range(node.arity)]
-            stack.append(self._node(node, operands))
-        return stack[0]
+        return bottom_up(tree, lambda position, node, operands: self._node(node, operands))
 
     def _node(self, node: Node, operands: list[Terms]) -> Terms:
         if is_variable(node):

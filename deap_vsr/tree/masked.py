@@ -17,6 +17,7 @@ from deap import gp
 from deap_vsr.errors import ExpressionError, short
 from deap_vsr.tree import operators
 from deap_vsr.tree.operators import Array, Operator
+from deap_vsr.tree.walk import bottom_up
 
 if TYPE_CHECKING:
     import networkx
@@ -251,21 +252,20 @@ class MaskedTree(gp.PrimitiveTree):
         if X.ndim != 2:
             raise ExpressionError(f"X has shape {X.shape}, expected (n_points, n_vars)")
         meaning = _STANDARD if pset is None else Vocabulary(pset)
-        stack: list[Any] = []
+
+        def value(position: int, node: Node, operands: list[Any]) -> Any:
+            if node.arity:
+                return meaning.operator(node).function(*operands)
+            column = meaning.column(node)
+            if column is None:
+                return np.float64(meaning.number(node))
+            if column >= X.shape[1]:
+                raise ExpressionError(f"the tree uses x{column + 1}, X has only {X.shape[1]} columns")
+            return X[:, column]
+
         with np.errstate(all="ignore"):
-            for node in reversed(self.checked()):
-                if node.arity:
-                    arguments = [stack.pop() for _ in range(node.arity)]
-                    stack.append(meaning.operator(node).function(*arguments))
-                    continue
-                column = meaning.column(node)
-                if column is None:
-                    stack.append(np.float64(meaning.number(node)))
-                elif column < X.shape[1]:
-                    stack.append(X[:, column])
-                else:
-                    raise ExpressionError(f"the tree uses x{column + 1}, X has only {X.shape[1]} columns")
-        return np.array(np.broadcast_to(stack[0], len(X)), dtype=float)
+            values = bottom_up(self.checked(), value)
+        return np.array(np.broadcast_to(values, len(X)), dtype=float)
 
     def checked(self) -> MaskedTree:
         """Return the tree itself if it is one complete expression, else raise ExpressionError."""

@@ -31,6 +31,7 @@ from deap_vsr.tree import (
     with_flag,
 )
 from deap_vsr.tree.operators import ATOM, INTEGER_POWERS, PRODUCT, SIGN, Operator
+from deap_vsr.tree.walk import bottom_up, operand_positions
 
 if TYPE_CHECKING:
     import networkx
@@ -165,24 +166,23 @@ def infix(
     text of every sub-tree, to colour it, say.
     """
     meaning = Vocabulary(pset)
-    stack: list[tuple[str, int, Node]] = []
-    for node in reversed(MaskedTree(tree).checked()):
+
+    def printed(position: int, node: Node, operands: list[tuple[str, int, Node]]) -> tuple[str, int, Node]:
+        """Return the text of a sub-tree, its precedence and its root."""
         if not node.arity:
             leaf, binding = ("C", ATOM) if skeleton and is_open(node) else _leaf_text(node)
-            stack.append((mark(node, leaf), binding, node))
-            continue
+            return mark(node, leaf), binding, node
         operator = meaning.operator(node)
-        operands = [stack.pop() for _ in range(node.arity)]
         if _call_form(operator, operands):
             text = f"{operator.name}({', '.join(operand[0] for operand in operands)})"
-            stack.append((mark(node, text), ATOM, node))
-            continue
+            return mark(node, text), ATOM, node
         texts = [
             text if precedence >= least else f"({text})"
             for (text, precedence, _), least in zip(operands, operator.operands, strict=False)
         ]
-        stack.append((mark(node, operator.infix.format(*texts)), operator.precedence, node))
-    return stack[0][0]
+        return mark(node, operator.infix.format(*texts)), operator.precedence, node
+
+    return bottom_up(MaskedTree(tree).checked(), printed)[0]
 
 
 def _leaf_text(node: Node) -> tuple[str, int]:
@@ -225,21 +225,21 @@ def short_formula(tree: MaskedTree) -> str:
 def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str:
     """Return the formula in LaTeX."""
     meaning = Vocabulary(pset)
-    stack: list[tuple[str, int]] = []
-    for node in reversed(MaskedTree(tree).checked()):
+
+    def printed(position: int, node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
+        """Return the text of a sub-tree and its precedence."""
         if not node.arity:
-            stack.append(_latex_leaf(node))
-            continue
+            return _latex_leaf(node)
         operator = meaning.operator(node)
-        operands = [stack.pop() for _ in range(node.arity)]
         texts = []
         for i, (text, precedence) in enumerate(operands):
             least = (operator.latex_operands or operator.operands)[i]
             bare = precedence >= least and not (i and least and text.startswith("-"))
             texts.append(text if bare else rf"\left({text}\right)")
         precedence = operator.precedence if operator.latex_precedence is None else operator.latex_precedence
-        stack.append((operator.latex.format(*texts), precedence))
-    return stack[0][0]
+        return operator.latex.format(*texts), precedence
+
+    return bottom_up(MaskedTree(tree).checked(), printed)[0]
 
 
 def _latex_leaf(node: Node) -> tuple[str, int]:
@@ -265,20 +265,19 @@ def to_sympy(tree: MaskedTree, pset: gp.PrimitiveSetTyped | None = None) -> symp
     if tree.height > MAX_SYMPY_DEPTH:
         raise ExpressionError(f"a tree {tree.height} deep is too deep for sympy, at most {MAX_SYMPY_DEPTH}")
     meaning = Vocabulary(pset)
-    stack: list[Any] = []
-    for node in reversed(tree.checked()):
+
+    def written(position: int, node: Node, operands: list[Any]) -> Any:
         if node.arity:
-            arguments = [stack.pop() for _ in range(node.arity)]
-            if all(argument.is_number for argument in arguments):
+            if all(operand.is_number for operand in operands):
                 # Not digit by digit: the whole number 10**10**10 would never be done.
-                arguments = [argument.evalf() for argument in arguments]
-            stack.append(meaning.operator(node).sympy(sympy, *arguments))
-        elif is_variable(node):
-            stack.append(sympy.Symbol(node.value, real=True))
-        else:
-            whole = float(node.value).is_integer() and abs(node.value) < 1e15
-            stack.append(sympy.Integer(int(node.value)) if whole else sympy.Float(node.value))
-    expression: sympy.Expr = stack[0]
+                operands = [operand.evalf() for operand in operands]
+            return meaning.operator(node).sympy(sympy, *operands)
+        if is_variable(node):
+            return sympy.Symbol(node.value, real=True)
+        whole = float(node.value).is_integer() and abs(node.value) < 1e15
+        return sympy.Integer(int(node.value)) if whole else sympy.Float(node.value)
+
+    expression: sympy.Expr = bottom_up(tree.checked(), written)
     return expression
 
 
@@ -387,16 +386,11 @@ def to_networkx(tree: MaskedTree) -> networkx.DiGraph[int]:
     import networkx
 
     graph: networkx.DiGraph[int] = networkx.DiGraph()
-    waiting: list[list[int]] = []  # [parent, children seen, arity]
     for i, (node, (token, kind)) in enumerate(zip(tree, tree.to_tokens(), strict=True)):
         graph.add_node(i, token=token, kind=kind, mutable=is_mutable(node), fitted=is_open(node))
-        if waiting:
-            graph.add_edge(waiting[-1][0], i, position=waiting[-1][1])
-            waiting[-1][1] += 1
-        if node.arity:
-            waiting.append([i, 0, node.arity])
-        while waiting and waiting[-1][1] == waiting[-1][2]:
-            waiting.pop()
+    for parent, operands in enumerate(operand_positions(tree.checked())):
+        for position, child in enumerate(operands):
+            graph.add_edge(parent, child, position=position)
     return graph
 
 

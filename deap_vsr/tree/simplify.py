@@ -13,6 +13,7 @@ import numpy as np
 
 from deap_vsr.tree import Constant, MaskedTree, Node, Vocabulary, is_mutable, is_number, is_open, node_from_name
 from deap_vsr.tree.operators import CATALOGUE, Operator
+from deap_vsr.tree.walk import bottom_up
 
 _STANDARD = Vocabulary()
 
@@ -23,14 +24,15 @@ def fold(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD, frozen: bool = Tr
     The new constant is open (mutable) if one of those it replaces is. Sub-trees whose value is not finite are left as
     they are, and so are those with a frozen node, unless `frozen` ones may go.
     """
-    stack: list[list[Node]] = []
-    for node in reversed(tree.checked()):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def folded(position: int, node: Node, operands: list[list[Node]]) -> list[Node]:
         whole = [node, *chain.from_iterable(operands)]
         if node.arity and all(map(_is_one_number, operands)) and (frozen or all(map(is_mutable, whole))):
-            whole = _folded(vocabulary.operator(node), [operand[0] for operand in operands], whole)
-        stack.append(whole)
-    return type(tree)(stack[0])
+            return _folded(vocabulary.operator(node), [operand[0] for operand in operands], whole)
+        return whole
+
+    nodes = bottom_up(tree.checked(), folded)
+    return type(tree)(nodes)
 
 
 def _is_one_number(nodes: Sequence[Node]) -> bool:
@@ -107,34 +109,32 @@ def _leaf(node: Node, position: int) -> _Part:
 
 def _ordered(tree: Sequence[Node], vocabulary: Vocabulary = _STANDARD) -> _Part:
     """Return `tree` in canonical order: variables, then larger parts, then constants."""
-    stack: list[_Part | _Chain] = []
-    for position in range(len(tree) - 1, -1, -1):
-        node = tree[position]
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def ordered(position: int, node: Node, operands: list[_Part | _Chain]) -> _Part | _Chain:
         if not node.arity:
-            stack.append(_leaf(node, position))
-        elif vocabulary.operator(node).commutative:
-            stack.append(_Chain(node.name, position, operands))
-        else:
-            parts = [_closed(operand) for operand in operands]
-            nodes = [position, *chain.from_iterable(part.nodes for part in parts)]
-            stack.append(_Part(nodes, (1, len(nodes)), node.name, node.name, parts))
-    return _closed(stack[0])
+            return _leaf(node, position)
+        if vocabulary.operator(node).commutative:
+            return _Chain(node.name, position, operands)
+        parts = [_closed(operand) for operand in operands]
+        nodes = [position, *chain.from_iterable(part.nodes for part in parts)]
+        return _Part(nodes, (1, len(nodes)), node.name, node.name, parts)
+
+    return _closed(bottom_up(tree, ordered))
 
 
 def without_neutral(tree: MaskedTree) -> MaskedTree:
     """Return the tree without factors and divisors of 1 and terms of 0; literals only, open constants stay."""
-    stack: list[list[Node]] = []
-    for node in reversed(tree):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def shorter(position: int, node: Node, operands: list[list[Node]]) -> list[Node]:
         neutral = {"mul": 1.0, "div": 1.0, "add": 0.0, "sub": 0.0}.get(node.name) if node.arity == 2 else None
         if neutral is not None and is_literal(operands[1], neutral):
-            stack.append(operands[0])
-        elif node.name in ("mul", "add") and neutral is not None and is_literal(operands[0], neutral):
-            stack.append(operands[1])
-        else:
-            stack.append([node, *chain.from_iterable(operands)])
-    return type(tree)(stack[0])
+            return operands[0]
+        if node.name in ("mul", "add") and neutral is not None and is_literal(operands[0], neutral):
+            return operands[1]
+        return [node, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(tree, shorter)
+    return type(tree)(nodes)
 
 
 def literals(tree: MaskedTree) -> MaskedTree:
@@ -147,17 +147,17 @@ def literals(tree: MaskedTree) -> MaskedTree:
 
 def with_sums(tree: MaskedTree) -> MaskedTree:
     """Return the tree with differences and signs as sums with a factor of -1, so that only numbers tell them apart."""
-    stack: list[list[Node]] = []
-    for node in reversed(tree):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def summed(position: int, node: Node, operands: list[list[Node]]) -> list[Node]:
         if node.name in ("sub", "neg") and node.arity:
             operands[-1] = [node_from_name("mul"), Constant(-1.0, fitted=False), *operands[-1]]
         if node.name == "neg" and node.arity:
-            stack.append(operands[0])
-        else:
-            name = node_from_name("add") if node.name == "sub" and node.arity else node
-            stack.append([name, *chain.from_iterable(operands)])
-    return type(tree)(stack[0])
+            return operands[0]
+        name = node_from_name("add") if node.name == "sub" and node.arity else node
+        return [name, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(tree, summed)
+    return type(tree)(nodes)
 
 
 def is_literal(nodes: Sequence[Node], value: float) -> bool:
@@ -181,9 +181,9 @@ def canonical(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> MaskedTre
 
 def _merged(tree: MaskedTree, vocabulary: Vocabulary) -> MaskedTree:
     """Fold the constants of a chain, which canonical order has put last: (x + 2) + 3 is x + 5."""
-    stack: list[tuple[list[Node], bool]] = []  # nodes, and whether they are a sum or product with a number last
-    for node in reversed(tree):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def merged(position: int, node: Node, operands: list[tuple[list[Node], bool]]) -> tuple[list[Node], bool]:
+        """Return nodes, and whether they are a sum or product with a number last."""
         whole = [node, *chain.from_iterable(operand for operand, _ in operands)]
         number_last = bool(node.arity) and vocabulary.operator(node).commutative and _is_one_number(operands[1][0])
         if number_last:
@@ -191,8 +191,9 @@ def _merged(tree: MaskedTree, vocabulary: Vocabulary) -> MaskedTree:
             if first_has_one and first[0].name == node.name:
                 number = _folded(vocabulary.operator(node), [first[-1], second[0]], [])
                 whole = [*first[:-1], *number] if number else whole
-        stack.append((whole, number_last))
-    return type(tree)(stack[0][0])
+        return whole, number_last
+
+    return type(tree)(bottom_up(tree, merged)[0])
 
 
 def structural_hash(tree: MaskedTree, vocabulary: Vocabulary = _STANDARD) -> str:

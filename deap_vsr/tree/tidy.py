@@ -12,6 +12,7 @@ from itertools import chain, combinations
 
 from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 from deap_vsr.tree.simplify import is_literal, without_neutral
+from deap_vsr.tree.walk import bottom_up
 
 #: Coefficients of a square that differ by no more are those of a square.
 SAME = 1e-12
@@ -28,23 +29,22 @@ def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
     Of a sum of a negative and a positive term the positive one comes first; else the order stays.
     """
     allowed = set(function_set)
-    stack: list[Nodes] = []
-    for node in reversed(tree):
-        operands = [stack.pop() for _ in range(node.arity)]
-        whole = [node, *chain.from_iterable(operands)]
+
+    def written(position: int, node: Node, operands: list[Nodes]) -> Nodes:
         if node.name == "mul":
-            whole = _without_second_sign(node, operands)
-        elif node.name == "div" and _is_negative(operands[1]) and _number(operands[0]) is not None:
-            whole = [node, *_negated(operands[0]), *_negated(operands[1])]
-        elif node.name == "add" and "sub" in allowed:
+            return _without_second_sign(node, operands)
+        if node.name == "div" and _is_negative(operands[1]) and _number(operands[0]) is not None:
+            return [node, *_negated(operands[0]), *_negated(operands[1])]
+        if node.name == "add" and "sub" in allowed:
             for first, second in (operands, operands[::-1]):
                 if _is_negative(second):
-                    whole = [node_from_name("sub"), *first, *_negated(second)]
-                    break
-        elif node.name == "sub" and "add" in allowed and _is_negative(operands[1]):
-            whole = [node_from_name("add"), *operands[0], *_negated(operands[1])]
-        stack.append(whole)
-    return without_neutral(MaskedTree(stack[0]))
+                    return [node_from_name("sub"), *first, *_negated(second)]
+        if node.name == "sub" and "add" in allowed and _is_negative(operands[1]):
+            return [node_from_name("add"), *operands[0], *_negated(operands[1])]
+        return [node, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(tree, written)
+    return without_neutral(MaskedTree(nodes))
 
 
 def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
@@ -53,25 +53,25 @@ def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTre
     x1/exp(C*x2), which is no number where exp is infinite, is x1*exp(C*x2) with the sign of C changed. A factor that
     comes out of a function is an open constant.
     """
-    stack: list[Nodes] = []
     product = "mul" in function_set
-    for node in reversed(tree):
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def undone(position: int, node: Node, operands: list[Nodes]) -> Nodes:
         last = operands[-1] if operands else [node]
         pair, rest = (node.name, last[0].name), last[1:]
-        whole = [node, *chain.from_iterable(operands)]
         if pair in (("log", "exp"), ("exp", "log"), ("n2", "sqrt")):
-            whole = rest
-        elif node.name == "log" and last[0].name in POWERS and product:  # 0.5*log(u); u may be exp(v)
+            return rest
+        if node.name == "log" and last[0].name in POWERS and product:  # 0.5*log(u); u may be exp(v)
             logarithm = rest[1:] if rest[0].name == "exp" else [node, *rest]
-            whole = [node_from_name("mul"), Constant(POWERS[last[0].name]), *logarithm]
-        elif node.name in POWERS and last[0].name == "exp" and product:
-            whole = [last[0], node_from_name("mul"), Constant(POWERS[node.name]), *rest]
-        elif pair in (("div", "exp"), ("inv", "exp")) and product and _has_factor(rest):
+            return [node_from_name("mul"), Constant(POWERS[last[0].name]), *logarithm]
+        if node.name in POWERS and last[0].name == "exp" and product:
+            return [last[0], node_from_name("mul"), Constant(POWERS[node.name]), *rest]
+        if pair in (("div", "exp"), ("inv", "exp")) and product and _has_factor(rest):
             power = [last[0], rest[0], Constant(-float(rest[1].value)), *rest[2:]]
-            whole = [node_from_name("mul"), *operands[0], *power] if node.name == "div" else power
-        stack.append(whole)
-    return MaskedTree(stack[0])
+            return [node_from_name("mul"), *operands[0], *power] if node.name == "div" else power
+        return [node, *chain.from_iterable(operands)]
+
+    nodes = bottom_up(tree, undone)
+    return MaskedTree(nodes)
 
 
 def _has_factor(nodes: Sequence[Node]) -> bool:
@@ -142,19 +142,20 @@ def with_squares(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
     """Return the tree with p*a**2 + r*a*b + q*b**2 written as one square where r**2 = 4*p*q."""
     if not {"add", "mul"} <= set(function_set):
         return tree
-    stack: list[Nodes] = []
-    for position in range(len(tree) - 1, -1, -1):
-        node = tree[position]
-        operands = [stack.pop() for _ in range(node.arity)]
+
+    def squared(position: int, node: Node, operands: list[Nodes]) -> Nodes:
         whole = [node, *chain.from_iterable(operands)]
-        if node.name in ("add", "sub"):
-            terms = _terms(whole, 1.0)
-            joined = _joined_squares(terms, function_set)
-            if len(joined) < len(terms):
-                parts = [term.nodes(function_set) for term in joined]
-                whole = [*(node_from_name("add") for _ in parts[1:]), *chain.from_iterable(parts)]
-        stack.append(whole)
-    return MaskedTree(stack[0])
+        if node.name not in ("add", "sub"):
+            return whole
+        terms = _terms(whole, 1.0)
+        joined = _joined_squares(terms, function_set)
+        if len(joined) == len(terms):
+            return whole
+        parts = [term.nodes(function_set) for term in joined]
+        return [*(node_from_name("add") for _ in parts[1:]), *chain.from_iterable(parts)]
+
+    nodes = bottom_up(tree, squared)
+    return MaskedTree(nodes)
 
 
 def _operands(nodes: Sequence[Node]) -> list[Nodes]:

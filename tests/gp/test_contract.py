@@ -1,12 +1,29 @@
 import pytest
+from deap import base, gp, tools
 
+import deap_vsr as vsr
+from deap_vsr.gp.algorithms import Individual
 from deap_vsr.gp.regressor import GpRegressor
-from deap_vsr.testing import RegressorContract
+from deap_vsr.testing import OPERATORS, RegressorContract
 
 
 class TestGp(RegressorContract):
     def make(self):
         return GpRegressor()
+
+
+class TestToolbox(RegressorContract):
+    def make(self):
+        pset = vsr.primitive_set(OPERATORS, 2)
+        toolbox = base.Toolbox()
+        toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=2)
+        toolbox.register("individual", tools.initIterate, Individual, toolbox.expr)
+        toolbox.register("mate", vsr.cxOnePoint)
+        toolbox.register("mutate", vsr.mutGrow, expr=lambda pset, type_: gp.genFull(pset, 0, 1, type_), pset=pset)
+        toolbox.decorate("mutate", vsr.staticLimit(len, 30))
+        toolbox.register("evaluate", vsr.evaluateFit, n_starts=0, max_iterations=5)
+        toolbox.register("select", vsr.selBestDistinct, n_random=5)
+        return vsr.ToolboxRegressor(toolbox, 0.3, 0.9, 40)
 
 
 def test_the_contract_needs_a_regressor():

@@ -1,5 +1,7 @@
 import builtins
 import copy
+import dataclasses
+import gc
 import os
 import pickle
 import random
@@ -14,8 +16,10 @@ from strategies import keys
 
 from deap_vsr import CallableOracle, MaskedTree, Trial, primitive_set
 from deap_vsr.engine import fit
+from deap_vsr.engine.fitting import Fit
 from deap_vsr.gp.algorithms import Individual, assignFit, eaMasked, evaluateFit, selBestDistinct
-from deap_vsr.gp.regressor import GpRegressor, round_set
+from deap_vsr.gp.regressor import GpRegressor
+from deap_vsr.gp.toolbox import restricted
 from deap_vsr.search.contract import Budget, Task
 from deap_vsr.tree import Constant
 from deap_vsr.tree.simplify import skeleton_key
@@ -116,6 +120,78 @@ def test_the_oracle_is_asked_once_for_each_generation_however_many_candidates_an
     GpRegressor(population=20, offspring=40, generations=4).regress(asked)
     assert asked.budget.oracle.queries == 5 * 30
     assert asked.budget.evaluations > 1000
+
+
+def live_fits():
+    return sum(type(thing) is Fit for thing in gc.get_objects())
+
+
+def test_a_long_round_keeps_the_fits_of_one_generation_only():
+    # Fails at 2280f42: every fit of the round is kept, over 4,000 of them.
+    noise = np.random.default_rng(2)
+    told, kept, before = 0, [], live_fits()
+
+    def tell(error, tree, state):
+        nonlocal told
+        told += 1
+        if told % 50 == 0:
+            kept.append(live_fits() - before)
+
+    asked = task(lambda X: X[:, 0] * X[:, 1] + noise.normal(0, 0.3, len(X)), evaluations=10**9)
+    found = GpRegressor(population=10, offspring=15, generations=301).regress(dataclasses.replace(asked, tell=tell))
+    assert told == 301
+    assert found
+    assert len(kept) == 6
+    assert max(kept) <= 10 + 15
+
+
+def test_outcomes_are_those_of_the_population_that_is_returned_in_its_order():
+    toolbox = toolbox_of(primitive_set(OPERATORS, 2))
+    outcomes = []
+    final, _ = eaMasked(population(toolbox), toolbox, 0.5, 0.9, 4, lambda: [Trial(X, X[:, 0] ** 3)], outcomes=outcomes)
+    assert len(final) > 10
+    assert [outcome.error for outcome in outcomes] == [individual.fitness.values[0] for individual in final]
+    for individual, outcome in zip(final, outcomes, strict=True):
+        assert outcome.constants[0].tolist() == individual.constants
+
+
+def test_a_generation_cut_short_leaves_population_and_outcomes_as_they_were():
+    toolbox = toolbox_of(primitive_set(OPERATORS, 2))
+    evaluated, outcomes = 0, []
+
+    def evaluate(individual, trials):
+        nonlocal evaluated
+        evaluated += 1
+        return None if evaluated > 150 else fit(individual, trials, n_starts=0, max_iterations=3)
+
+    toolbox.register("evaluate", evaluate)
+    told = []
+
+    def draw():
+        return [Trial(X, X[:, 0] ** 3 + 0.1 * len(told))]
+
+    final, logbook = eaMasked(population(toolbox), toolbox, 0.5, 0.9, 99, draw, tell=told.append, outcomes=outcomes)
+    assert 2 < len(logbook) < 10
+    assert final == told[-1].population
+    assert [outcome.error for outcome in outcomes] == [individual.fitness.values[0] for individual in final]
+
+
+class StoppedClock(Budget):
+    """Time is up after so many evaluations."""
+
+    def used_up(self):
+        return "seconds" if self.evaluations > 5000 else None
+
+
+def test_a_candidate_s_constants_and_errors_are_those_of_its_tree_also_after_a_generation_cut_short():
+    # Fails at 2280f42: individuals fitted again before the cut came with the outcomes of the newer trials.
+    noise = np.random.default_rng(2)
+    asked = task(lambda X: X[:, 0] * X[:, 1] + noise.normal(0, 0.3, len(X)))
+    asked = dataclasses.replace(asked, budget=StoppedClock(asked.budget.oracle))
+    found = GpRegressor().regress(asked)
+    assert sum(candidate.tree.n_constants > 0 for candidate in found) > 10
+    for candidate in found:
+        assert candidate.constants[0].tolist() == candidate.tree.constants
 
 
 def test_a_copy_of_an_individual_has_its_nodes_mask_and_fitness_and_shares_nothing_that_changes():
@@ -259,7 +335,7 @@ def test_forms_tell_what_a_candidate_can_fit(first, second, same):
 
 
 def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
-    pset = round_set(OPERATORS, (1,), 3)
+    pset = restricted(primitive_set(OPERATORS, 3), (1,))
     terminals = [t for kinds in pset.terminals.values() for t in kinds if not isinstance(t, gp.MetaEphemeral)]
     assert {terminal.value for terminal in terminals} == {"x2"}
     assert pset.arguments == ["x1", "x2", "x3"]
@@ -267,7 +343,7 @@ def test_the_set_of_a_round_has_the_new_variable_and_constants_only():
 
 def test_the_set_of_a_round_has_single_operators_and_no_ready_made_terms():
     # A leaf such as C*sin(x) would know the shape of the benchmark.
-    pset = round_set((*OPERATORS, "inv", "n2"), (0, 1, 2), 3)
+    pset = restricted(primitive_set((*OPERATORS, "inv", "n2"), 3), (0, 1, 2))
     primitives = {primitive.name: primitive.arity for kinds in pset.primitives.values() for primitive in kinds}
     assert primitives == {"add": 2, "sub": 2, "mul": 2, "sin": 1, "inv": 1, "n2": 1}
     assert sum(len(kinds) for kinds in pset.terminals.values()) == 3 + 1

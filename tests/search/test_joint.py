@@ -8,6 +8,7 @@ from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
+from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Candidate
 from deap_vsr.search.hall import Hall
 from deap_vsr.search.identify import identified
@@ -426,3 +427,57 @@ def test_a_joint_search_that_comes_first_ends_with_what_it_has_if_points_are_few
     _, outcome = in_sequence(lab, [Joint(Scripted(["C*x1"]))], None, lambda news: None)
     assert outcome.stopped_by == "queries"
     assert lab.budget.queries <= 100
+
+
+# --- runs that go on ----------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The end of a process: nobody catches it."""
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_run_that_goes_on_from_a_checkpoint_has_all_that_was_measured_in_noise(noise, tmp_path):
+    class Dying(Scripted):
+        def regress(self, task):
+            if len(self.tasks) == 2:
+                raise Killed
+            return super().regress(task)
+
+    answers = (["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"])
+
+    def go(regressor, **how):
+        lab = Lab(
+            oracle(lambda X: 0.73 * gas(X), noise=noise, seed=2), Budget(queries=10_000), np.random.default_rng(0)
+        )
+        checkpoint = Checkpoint(tmp_path / "run.json", {}, every=0.0, **how)
+        found = vertical(lab, Joint(regressor), ((0,), (1,), (2,)), checkpoint=checkpoint)
+        return found.stopped_by, found.tree, found.standard_errors, lab.budget.queries, lab.budget.evaluations
+
+    expected = go(Scripted(*answers))
+    assert expected[0] == "found"
+    with pytest.raises(Killed):
+        go(Dying(*answers))
+    assert go(Scripted(answers[2]), resume=True) == expected
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_still_refuses_what_was_refused(tmp_path):
+    def law(X):
+        return np.where(X[:, 0] <= 3.0, gas(X), 2 * gas(X))
+
+    class Counting(Scripted):
+        def __init__(self, *answers, lives):
+            super().__init__(*answers)
+            self.lives = lives
+
+        def regress(self, task):
+            if len(self.tasks) == self.lives:
+                raise Killed
+            return super().regress(task)
+
+    for resume in range(8):
+        lab = Lab(oracle(law, limits=[(0.0, 10.0)] * 3), Budget(queries=20_000), np.random.default_rng(0))
+        checkpoint = Checkpoint(tmp_path / "run.json", {}, resume=resume > 0, every=0.0)
+        with pytest.raises(Killed):
+            vertical(lab, Joint(Counting(["C*x1*x2/x3"], lives=2)), ((0, 1, 2),), checkpoint=checkpoint)
+    assert json.loads((tmp_path / "run.json").read_text())["state"]["refused"]
