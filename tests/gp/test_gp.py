@@ -20,7 +20,8 @@ from deap_vsr.engine.fitting import Fit
 from deap_vsr.gp.algorithms import Individual, assignFit, eaMasked, evaluateFit, selBestDistinct
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.gp.toolbox import restricted
-from deap_vsr.search.contract import Budget, Task
+from deap_vsr.lab.budget import Budget
+from deap_vsr.search.contract import Task
 from deap_vsr.tree import Constant
 from deap_vsr.tree.simplify import skeleton_key
 
@@ -38,9 +39,7 @@ def task(function, candidates=(), columns=(0, 1), seed=0, **limits):
         return [Trial(inputs, asked.evaluate(inputs))]
 
     limits = limits or {"evaluations": 40_000}
-    return Task(
-        list(candidates), draw, OPERATORS, columns, 2, Budget(asked, **limits), 1e-12, np.random.default_rng(seed)
-    )
+    return Task(list(candidates), draw, OPERATORS, columns, 2, Budget(**limits), 1e-12, np.random.default_rng(seed))
 
 
 def test_gp_finds_a_small_formula():

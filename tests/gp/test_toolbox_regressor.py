@@ -11,7 +11,8 @@ from test_own_toolbox import PSET, oracle, toolbox_of
 
 import deap_vsr as vsr
 from deap_vsr.gp.algorithms import Individual
-from deap_vsr.search.contract import Budget, Task
+from deap_vsr.lab.budget import Budget
+from deap_vsr.search.contract import Task
 
 
 def regressor_of(toolbox, **options):
@@ -29,7 +30,7 @@ def task_of(columns=(0, 1), candidates=(), **limits):
         return [vsr.Trial(X, asked.evaluate(X))]
 
     rng = np.random.default_rng(3)
-    return Task(list(candidates), draw, asked.function_set, columns, 3, Budget(asked, **limits), 1e-12, rng)
+    return Task(list(candidates), draw, asked.function_set, columns, 3, Budget(**limits), 1e-12, rng)
 
 
 def test_a_task_without_candidates_begins_with_individuals_of_the_toolbox_over_its_variables():
