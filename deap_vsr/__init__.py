@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deap_vsr.gp.vertical import eaVertical
     from deap_vsr.methods import discover
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _moved.install()
 

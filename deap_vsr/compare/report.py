@@ -208,11 +208,11 @@ def _run(n: int, row: Row) -> str:
 
 
 def command_of(row: Row) -> str:
-    """Return the command that repeats a run of ours; empty for another package's method."""
+    """Return the command that repeats a run; empty for a method that there is not."""
     from deap_vsr.methods import METHODS
 
     method, expansion, grammar = parts_of(row["method"])
-    if method not in METHODS:
+    if method not in METHODS and ":" not in method:
         return ""
     options = {
         "--method": method, "--expansion": expansion, "--grammar": grammar, "--seed": row["seed"] or "",

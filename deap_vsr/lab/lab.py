@@ -28,6 +28,8 @@ from deap_vsr.tree.translate import known_operators
 
 #: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
 SMALLEST, LARGEST = 1e-60, 1e60
+#: So many measurements are fitted together at the most: several times what a search in noise asks, some seconds' work.
+MAX_FITTED = 50_000
 
 
 class Lab:
@@ -177,8 +179,11 @@ class Lab:
         return draw_trials(self.variables, self.ask, free, n_trials, n_points, self.rng if rng is None else rng, at)
 
     def measured(self) -> Trial:
-        """Return every finite measurement so far as one trial."""
+        """Return every finite measurement so far as one trial; of very many as many as tell the same."""
         good = np.isfinite(self.log.y)
+        if good.sum() > MAX_FITTED:
+            kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
+            good = np.isin(np.arange(len(good)), kept)
         everything = tuple(range(self.n_vars))
         return Trial(self.log.X[good], self.log.y[good] / self.scale, everything, None, int((~good).sum()))
 

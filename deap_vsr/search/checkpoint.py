@@ -18,6 +18,9 @@ from deap_vsr.tree import Constant, MaskedTree, Node, is_ephemeral, is_mutable, 
 
 Json = dict[str, Any]
 
+#: What a checkpoint holds; those of version 0.1 have no number.
+FORMAT = 2
+
 
 @dataclass
 class Checkpoint:
@@ -48,10 +51,14 @@ class Checkpoint:
             return None
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
+            if content.get("format") != FORMAT and "identity" in content:
+                raise VsrError(
+                    f"{self.path}: the checkpoint is of another version of deap_vsr; start anew, without --resume"
+                )
             found, state, self.extra_state = dict(content["identity"]), dict(content["state"]), content["extra"]
         except OSError as error:
             raise VsrError(f"{self.path}: cannot read the checkpoint: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise self.broken() from None
         wanted = json.loads(json.dumps(self.identity, default=_plain))
         for key in wanted:
@@ -71,7 +78,7 @@ class Checkpoint:
         begun = time.perf_counter()
         if begun < self._next:
             return
-        content = {"identity": self.identity, "extra": self.extra(), "state": state()}
+        content = {"format": FORMAT, "identity": self.identity, "extra": self.extra(), "state": state()}
         try:
             write_atomically(self.path, json.dumps(content, default=_plain))
         except OSError as error:

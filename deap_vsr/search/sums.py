@@ -32,6 +32,8 @@ from deap_vsr.tree.operators import Array
 #: More terms for each variable are not looked for: a formula that takes more is no sum of simple
 #: products. The largest benchmark programs have 3.
 TERMS_A_VARIABLE = 4
+#: With fewer points for each term a sum explains nothing.
+POINTS_A_TERM = 5
 #: With so many terms at most the last look is taken at a law that is no sum of products: as an approximation.
 FEW_TERMS = 12
 #: Atoms of so many nodes are simple: x, sin(x), 1/x. Others pay for each node more.
@@ -143,7 +145,9 @@ class Sums:
         costs = [0] * len(own) + [sum(factors[i][1] for i in product) for product in products]
         known = _distinct(A, len(own))
         A, costs, products = A[known], [costs[i] for i in known], [products[i - len(own)] for i in known[len(own) :]]
+        n_distinct = len(np.unique(trial.X, axis=0))  # points asked again tell of the noise, not of more terms
         most = FEW_TERMS if hopeless else min(MAX_TERMS, TERMS_A_VARIABLE * len(columns) + 1)
+        most = min(most, max(n_distinct // POINTS_A_TERM, 2))
         block = (_bounded(A), trial.y - _rest(tree, trial.X))
         chosen = _best([block], lab, np.array(costs), list(range(len(own))), most)
         lab.budget.count(len(A))

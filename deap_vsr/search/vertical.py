@@ -216,6 +216,8 @@ class Beam:
                     self.journal.best = follow[0].error
                     self.journal.tell(follow[0].freed, follow[0].tree)
                     return column, follow
+                if self.sums and recorded:  # the law is no sum; the last look begins with what comes closest
+                    self.states = recorded
                 if self.lab.budget.used_up() is not None:
                     return column, []
             if self.sums or self.lab.budget.used_up() is not None:

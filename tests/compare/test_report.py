@@ -165,4 +165,6 @@ def test_every_run_of_ours_says_how_to_repeat_it():
         "--preset paper --optimizer BFGS --max-evaluations 1000"
     )
     assert command_of(row_of("gp") | {"problem": "a b; rm"}).startswith("vsr discover 'a b; rm' --method gp")
-    assert command_of(row_of("gplearn")) == ""
+    assert "--method gplearn" in command_of(row_of("gplearn"))
+    assert "--method own:METHOD" in command_of(row_of("own:METHOD"))
+    assert command_of(row_of("magic")) == ""

@@ -8,6 +8,7 @@ from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
+from deap_vsr.search.records import State
 from deap_vsr.search.sums import SumOptions, Sums
 from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import Constant
@@ -242,3 +243,23 @@ def test_a_sum_that_leaves_more_than_the_noise_on_all_data_is_not_found():
 
     found, *_ = run(spike, n_vars=1, options=SumOptions())
     assert found.stopped_by != "found"
+
+
+def test_the_answer_for_a_law_that_is_no_sum_has_the_terms_of_the_round_that_showed_it():
+    found, *_ = run(
+        lambda X: 3.0 * X[:, 1] * X[:, 2] + 2.0 * np.sin(40.0 * X[:, 1]), function_set=("add", "mul", "const")
+    )
+    assert found.stopped_by == "exhausted"
+    assert [(entry.freed, entry.accepted) for entry in found.rounds] == [((0,), True), ((0, 1), False)]
+    assert frozenset({"x2", "x3"}) in {factors for factors, _ in terms_of(found.tree)}
+
+
+@pytest.mark.parametrize("hopeless", [False, True])
+def test_points_asked_again_do_not_make_more_terms(hopeless):
+    oracle = CallableOracle(
+        lambda X: np.exp(X[:, 0]) * np.cos(5.0 * X[:, 1]), [(0.5, 3.0)] * 2, TRIGONOMETRIC, noise=NOISE
+    )
+    lab = Lab(oracle)
+    lab.know_noise(NOISE)
+    lab.ask(np.repeat(lab.draw(15), 10, axis=0))
+    assert Sums(atoms_of).last_look(State.start(), [0, 1], lab, hopeless).n_constants <= 3
