@@ -206,9 +206,16 @@ def test_every_module_that_moved_is_found_where_it_is_now(name, old_import):
 
 
 @pytest.mark.parametrize(
-    "name", ["deap_vsr.nothing", "deap_vsr.control.nothing", "deap_vsr.tree.nothing", "deap_vsr.operators.nothing"]
+    "name",
+    [
+        "deap_vsr.nothing",
+        "deap_vsr.control.nothing",
+        "deap_vsr.control.slots",
+        "deap_vsr.forms.noisy",
+        "deap_vsr.operators.nothing",
+    ],
 )
-def test_a_module_that_never_was_is_not_found(name, old_import):
+def test_a_module_that_never_was_or_is_gone_is_not_found(name, old_import):
     with pytest.raises(ModuleNotFoundError):
         old_import(name)
 
