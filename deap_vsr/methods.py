@@ -348,8 +348,9 @@ def _search(
             elif name == "joint":
                 expansions.append(joint)
         schedule, found = in_sequence(lab, expansions, fixed, tell)
-    except OutOfQueriesError:  # before anything could be found
-        schedule, found = (), Found(None, [], [], "queries", 0.0)
+    except (OutOfQueriesError, KeyboardInterrupt) as end:  # before anything could be found
+        stopped_by = "queries" if isinstance(end, OutOfQueriesError) else "interrupted"
+        schedule, found = (), Found(None, [], [], stopped_by, 0.0)
     return schedule, found, used
 
 

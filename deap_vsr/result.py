@@ -22,7 +22,7 @@ class Result:
     """The formula that was found, how good it is, what it cost, and the path that led to it.
 
     ``verdict`` is the judge's, where the hidden formula is known. ``standard_errors`` are those of the fitted constants
-    of a formula found in noise, in prefix order: as measured, also for a constant that was restored to a short number
+    of a formula that was found, in prefix order: as measured, also for a constant that was restored to a short number
     afterwards. A coefficient restored to 1 or -1 is no constant of the formula any more, and has none.
     """
 

@@ -32,8 +32,8 @@ STILL, STILL_ERRORS = 1e-10, 30.0
 TABLE_LEVEL = 1e-3
 #: Exact ratios that differ by no more are the same: half the digits, as slots lose some to their fits.
 SAME_RATIO = 1e-8
-#: In noise two slots are told to be tied only where each is known to this share of its value: others would coincide by
-#: chance; and at this level of the test that their ratio is the same.
+#: In noise two slots are told to be tied only where their ratio is known to this share at each setting: others would
+#: coincide by chance; and at this level of the test that their ratio is the same.
 TIE_ERROR, TIE_LEVEL = 0.02, 0.05
 #: Smallest standard error: its square, and the inverse of that, are finite.
 TINY = 1e-150
