@@ -4,15 +4,15 @@ from deap import base, gp, tools
 import deap_vsr as vsr
 from deap_vsr.gp.algorithms import Individual
 from deap_vsr.gp.regressor import GpRegressor
-from deap_vsr.testing import OPERATORS, RegressorContract
+from deap_vsr.testing import OPERATORS, GrowingContract, HorizontalContract, RegressorContract
 
 
-class TestGp(RegressorContract):
+class TestGp(RegressorContract, HorizontalContract, GrowingContract):
     def make(self):
         return GpRegressor()
 
 
-class TestToolbox(RegressorContract):
+class TestToolbox(RegressorContract, HorizontalContract, GrowingContract):
     def make(self):
         pset = vsr.primitive_set(OPERATORS, 2)
         toolbox = base.Toolbox()
@@ -42,9 +42,22 @@ class _Cheat(GpRegressor):
 
 
 def test_the_contract_notices_a_regressor_that_forgets_the_mask():
-    class Cheating(RegressorContract):
+    class Cheating(GrowingContract):
         def make(self):
             return _Cheat()
 
     with pytest.raises(AssertionError):
         Cheating().test_respects_the_mask()
+
+
+def test_the_contract_notices_a_regressor_that_returns_its_worst_first():
+    class Backwards(GpRegressor):
+        def regress(self, task):
+            return super().regress(task)[::-1]
+
+    class Wrong(RegressorContract):
+        def make(self):
+            return Backwards()
+
+    with pytest.raises(AssertionError):
+        Wrong().test_returns_complete_trees_best_first()

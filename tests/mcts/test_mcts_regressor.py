@@ -17,18 +17,18 @@ from cfg_mcts.grammar import NonTerminal
 from cfg_mcts.regressor import _Round
 from deap_vsr import MaskedTree, VsrError, discover
 from deap_vsr.search.checkpoint import Checkpoint
-from deap_vsr.testing import RegressorContract, make_task
+from deap_vsr.testing import GrowingContract, HorizontalContract, RegressorContract, make_task
 from deap_vsr.tree import is_mutable
 
 LAW = "feynman-unit/I.39.22"
 
 
-class TestMcts(RegressorContract):
+class TestMcts(RegressorContract, HorizontalContract, GrowingContract):
     def make(self):
         return MctsRegressor()
 
 
-class TestMctsAsPublished(RegressorContract):
+class TestMctsAsPublished(RegressorContract, GrowingContract):
     def make(self):
         return MctsRegressor(climb=0)
 
