@@ -85,7 +85,7 @@ found = vsr.discover(oracle(), "gp", max_evaluations=3000)
 print(found.expression, found.rounds[0].errors)
 stats = tools.Statistics(lambda individual: individual.fitness.values[0])
 stats.register("values", list)
-hall, logbook = run(toolbox_of(), seed=4, ngen=3, stats=stats)
+hall, logbook = run(toolbox_of(), seed=5, ngen=3, stats=stats)
 print([sorted(row.items()) for row in logbook])
 print([(str(individual), individual.fitness.values) for individual in hall])
 print([skeleton_key(individual) for individual in hall])
@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_result_and_logbook_whatever_the_hash_seed(
 def test_the_oracle_is_asked_once_for_each_generation_however_many_candidates_and_fits_there_are():
     asked = task(lambda X: np.exp(np.sin(7 * X[:, 0]) * X[:, 1]), evaluations=10**9)
     GpRegressor(population=20, offspring=40, generations=4).regress(asked)
-    assert asked.budget.oracle.queries == 5 * 30
+    assert asked.budget.queries == 5 * 30
     assert asked.budget.evaluations > 1000
 
 
@@ -184,7 +184,7 @@ def test_a_candidate_s_constants_and_errors_are_those_of_its_tree_also_after_a_g
     # Fails at 2280f42: individuals fitted again before the cut came with the outcomes of the newer trials.
     noise = np.random.default_rng(2)
     asked = task(lambda X: X[:, 0] * X[:, 1] + noise.normal(0, 0.3, len(X)))
-    asked = dataclasses.replace(asked, budget=StoppedClock(asked.budget.oracle))
+    asked = dataclasses.replace(asked, budget=StoppedClock())
     found = GpRegressor().regress(asked)
     assert sum(candidate.tree.n_constants > 0 for candidate in found) > 10
     for candidate in found:
