@@ -164,3 +164,21 @@ def test_what_was_measured_is_known_to_the_next_search(search):
     found_by(search, lab)
     assert lab.facts == facts
     assert len(lab.measured().y) == len(lab.log) > before
+
+
+@every_search
+def test_a_search_charges_the_part_of_the_budget_that_it_is_given(search):
+    lab = lab_of(search, product, 2)
+    begun = lab.budget.evaluations
+    part = lab.part(0.5)
+    found_by(search, part)
+    assert part.budget.evaluations == lab.budget.evaluations - begun > 0
+    assert part.budget.queries > 0
+
+
+def test_a_round_that_leaves_much_more_than_the_noise_is_not_accepted():
+    lab = lab_of("sums in noise", lambda X: np.exp(np.sin(6.0 * X[:, 0])) * X[:, 1], 2)
+    found = found_by("sums in noise", lab)
+    assert found.stopped_by != "found"
+    assert found.rounds
+    assert not any(record.accepted for record in found.rounds)
