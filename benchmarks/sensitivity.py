@@ -77,7 +77,7 @@ def change(name: str, factor: float) -> None:
         for item in everything:
             if vars(item).get(attribute) is old:
                 setattr(item, attribute, new)
-            for value in vars(item).values():
+            for value in vars(item).values() if isinstance(old, float) else ():  # small integers are one object
                 for function in _functions(value):
                     replace_defaults(function, old, new)
         return

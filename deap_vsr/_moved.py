@@ -18,7 +18,18 @@ _PACKAGES = {
 _CONTROL = {
     "problems": ("equation", "dialects", "generate", "suites", "check"),
     "lab": ("oracle", "relevance"),
-    "search": ("contract", "vertical", "checkpoint", "freezing", "hall", "identify", "short", "ties"),
+    "search": (
+        "contract",
+        "vertical",
+        "checkpoint",
+        "freezing",
+        "hall",
+        "identify",
+        "short",
+        "ties",
+        "finish",
+        "tables",
+    ),
 }
 
 #: For each module that was somewhere else in version 0.1, where it is now.
@@ -27,6 +38,10 @@ MOVED = {
     **{f"deap_vsr.control.{name}": f"deap_vsr.{room}.{name}" for room, names in _CONTROL.items() for name in names},
     "deap_vsr.control": "deap_vsr.search",
     "deap_vsr.control.experiment": "deap_vsr.lab.trials",
+    "deap_vsr.control.outcome": "deap_vsr.search.records",
+    "deap_vsr.control.criterion": "deap_vsr.lab.criterion",
+    "deap_vsr.forms.selection": "deap_vsr.search.selection",
+    "deap_vsr.compare.external": "deap_vsr.peers",
     "deap_vsr.gp_regressor": "deap_vsr.gp.regressor",
 }
 
@@ -39,13 +54,29 @@ SPLIT = {
 }
 
 
+#: What is no longer there, and what is instead.
+GONE = {
+    "deap_vsr.control.slots": "vertical(lab, Slotwise(...), schedule) in deap_vsr.search.vertical",
+    "deap_vsr.control.noisy_slots": "vertical(lab, Slotwise(...), schedule) in deap_vsr.search.vertical",
+    "deap_vsr.control.noisy_finish": "deap_vsr.search.finish",
+    "deap_vsr.forms.noisy": "vertical(lab, Sums(...), schedule) in deap_vsr.search.vertical",
+    "deap_vsr.engine.cache": "nothing used it",
+}
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds modules by the names they had."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self, is_package=fullname == "deap_vsr.control") if fullname in MOVED else None
+        if fullname in MOVED:
+            return ModuleSpec(fullname, self, is_package=fullname == "deap_vsr.control")
+        if fullname in GONE:
+            raise ModuleNotFoundError(
+                f"{fullname} is gone since version 0.2: {GONE[fullname]}; docs/search.md says what is where"
+            )
+        return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         home = MOVED[spec.name]

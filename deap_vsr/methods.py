@@ -23,7 +23,7 @@ from deap_vsr.lab.evidence import FreezeRule
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import EquationOracle, Noise, Oracle, View
 from deap_vsr.memory import peak_memory
-from deap_vsr.peers import PEERS
+from deap_vsr.peers import DEFAULT_SECONDS, PEERS
 from deap_vsr.problems.equation import Equation, load_equation
 from deap_vsr.result import Result
 from deap_vsr.search.checkpoint import Checkpoint
@@ -40,8 +40,6 @@ from deap_vsr.tree.operators import normalise_function_set
 if TYPE_CHECKING:
     from cfg_mcts import Grammar
 
-#: Seconds of a run that is given no limit at all.
-DEFAULT_SECONDS = 60.0
 #: The named grammar whose leaves are C*x, C*sin(x), ...
 COEFFICIENTS = "coefficients"
 
@@ -102,6 +100,12 @@ class Method:
     then: tuple[str, ...] = ("slotwise", "joint")
     joint: JointOptions = field(default_factory=JointOptions)
     search: Search | None = None
+
+    def __post_init__(self) -> None:
+        unknown = {*self.expansions, *self.then} - {"sums", "slotwise", "joint"}
+        if unknown or (self.make is None and self.search is None):
+            what = f"knows no {', '.join(sorted(unknown))}" if unknown else "has nothing that searches"
+            raise VsrError(f"method {self.name} {what}; expansions are sums, slotwise and joint")
 
     def check(self, options: Options) -> None:
         """Raise VsrError for an option that the method does not take, or does not know."""
@@ -317,15 +321,21 @@ def _search(
 ) -> tuple[Schedule, Found, dict[str, Any]]:
     """Run a method; returns the order of variables, what was found, and the numbers that were used."""
     everything = tuple(range(lab.n_vars))
-    if method.search is not None:
-        return ((everything,), *method.search(lab))
-    assert method.make is not None
+    if method.make is None:
+        assert method.search is not None
+        try:
+            return ((everything,), *method.search(lab))
+        except (OutOfQueriesError, KeyboardInterrupt) as end:
+            return (everything,), Found.nothing(end), {}
     regressor = method.make(options)
     joint = Joint(regressor, _PAPER if options.preset == "paper" else method.joint)
     numbers: dict[str, Any] = getattr(regressor, "settings", dict)()
     used = {"preset": options.preset, **asdict(joint.options), **numbers}
     if method.expansion(options) != "slotwise":
-        schedule = _schedule(options.schedule or "numeric", lab) if method.vertical else (everything,)
+        try:
+            schedule = _schedule(options.schedule or "numeric", lab) if method.vertical else (everything,)
+        except KeyboardInterrupt as end:
+            return (), Found.nothing(end), used
         kept = None
         if options.checkpoint is not None:
             identity = {**known, "method": method.name, "function_set": lab.function_set, "preset": options.preset}
@@ -347,10 +357,11 @@ def _search(
                 expansions.append(Slotwise(slots, SlotOptions.in_noise() if noisy else exact))
             elif name == "joint":
                 expansions.append(joint)
+        if not expansions:
+            return (), Found(None, [], [], "exhausted", lab.evidence.noise), used
         schedule, found = in_sequence(lab, expansions, fixed, tell)
     except (OutOfQueriesError, KeyboardInterrupt) as end:  # before anything could be found
-        stopped_by = "queries" if isinstance(end, OutOfQueriesError) else "interrupted"
-        schedule, found = (), Found(None, [], [], stopped_by, 0.0)
+        schedule, found = (), Found.nothing(end)
     return schedule, found, used
 
 

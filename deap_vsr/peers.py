@@ -22,6 +22,8 @@ from deap_vsr.search.records import Found
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
+#: Seconds of a run that has a limit on neither seconds nor evaluations: it would go on for ever.
+DEFAULT_SECONDS = 60.0
 #: Points of the sample where no limit on queries is given, and the most that are drawn.
 SAMPLE_POINTS, MAX_POINTS = 1_000, 10_000
 #: Normalised error at which a method may stop, where it can be told.
@@ -70,21 +72,15 @@ class Peer:
         """Draw a sample, and let the package find a formula; returns it, and the numbers that were used."""
         self.check()
         limits, seed = lab.budget.limits, int(lab.rng.integers(2**31))
-        n_points = int(min(limits["queries"] or SAMPLE_POINTS, MAX_POINTS))
+        n_points = int(min(SAMPLE_POINTS if limits["queries"] is None else limits["queries"], MAX_POINTS))
         X = lab.draw(n_points)
         y = lab.ask(X)
         good = np.isfinite(y)
         if not good.any():
             raise VsrError(f"none of {n_points} points has a finite y")
-        evaluations = limits["evaluations"]
-        sample = Sample(
-            X[good],
-            y[good],
-            lab.function_set,
-            seed,
-            limits["seconds"],
-            None if evaluations is None else int(evaluations),
-        )
+        evaluations = None if limits["evaluations"] is None else int(limits["evaluations"])
+        seconds = DEFAULT_SECONDS if limits["seconds"] is None and evaluations is None else limits["seconds"]
+        sample = Sample(X[good], y[good], lab.function_set, seed, seconds, evaluations)
         tree, spent = self.fit(sample)
         lab.budget.count(spent)
         with np.errstate(all="ignore"):

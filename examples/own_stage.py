@@ -10,7 +10,8 @@ from deap_vsr import CallableOracle, MaskedTree, sample_trials
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form
-from deap_vsr.search.contract import Budget, Task
+from deap_vsr.lab.budget import Budget
+from deap_vsr.search.contract import Task
 
 OPERATORS = ["add", "sub", "mul", "div", "n3", "exp", "const"]
 PLANCK = MaskedTree.from_infix("C*x1**3/(exp(C*x1) - 1)")
@@ -26,7 +27,7 @@ def main():
     oracle = CallableOracle(lambda X: 0.8 * X[:, 0] ** 3 / np.expm1(1.7 * X[:, 0]), [(0.2, 5.0)], OPERATORS)
     rng = np.random.default_rng(0)
     trials = sample_trials(oracle, free=[0], n_trials=1, n_points=30, rng=rng)
-    task = Task([], lambda rng: trials, tuple(oracle.function_set), (0,), 1, Budget(oracle), 1e-12, rng, effort="cheap")
+    task = Task([], lambda rng: trials, tuple(oracle.function_set), (0,), 1, Budget(), 1e-12, rng, effort="cheap")
     assert FormsRegressor().regress(task) == []
     mine = Stage("planck", planck, effort="cheap", few_constants=True)
     (found,) = FormsRegressor(stages=(*STAGES, mine)).regress(task)

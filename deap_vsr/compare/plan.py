@@ -12,7 +12,8 @@ import deap_vsr
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
 from deap_vsr.errors import VsrError
-from deap_vsr.methods import DEFAULT_SECONDS, OURS, Options, check_optimizer, check_preset, method_of
+from deap_vsr.methods import OURS, Options, check_optimizer, check_preset, method_of
+from deap_vsr.peers import DEFAULT_SECONDS
 from deap_vsr.problems import suites
 from deap_vsr.problems.equation import load_equation
 

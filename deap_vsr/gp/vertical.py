@@ -130,8 +130,8 @@ def _slotwise(lab: Lab, regressor: Regressor, groups: tuple[tuple[int, ...], ...
     assert lab.pset is not None
     if not known_operators(lab.pset):
         return None
+    lab.begin()
     plain = lab.in_catalogue()
-    plain.begin()
     noisy = plain.evidence.noise > 0
     slots = Chain((FormsRegressor(), _InCatalogue(regressor, lab.pset)))
     expansion = Slotwise(slots, SlotOptions.in_noise() if noisy else SlotOptions())
@@ -184,6 +184,6 @@ class _Kept:
         if self.checkpoint is not None and self.checkpoint.extra_state:
             state, self.checkpoint.extra_state = self.checkpoint.extra_state, {}
             self.regressor.rounds = state["rounds"]
-            self.regressor.logbook.extend(state["logbook"])
+            self.regressor.logbook[:] = state["logbook"]
             restore_random(state["random"])
         return self.regressor.regress(task)

@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+from deap_vsr.errors import VsrError
+
 #: What is limited.
 NAMES = ("seconds", "evaluations", "queries")
 
@@ -24,6 +26,8 @@ class Budget:
         whole: Budget | None = None,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
+        if not isinstance(seconds, int | float | None):
+            raise VsrError(f"a budget is given seconds, evaluations and queries, not a {type(seconds).__name__}")
         self.whole = whole
         self.strict = True
         self.tick = tick

@@ -19,7 +19,7 @@ from deap_vsr.lab.budget import NAMES, Budget
 from deap_vsr.lab.evidence import Evidence, Exact, Noisy
 from deap_vsr.lab.log import Log
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers
-from deap_vsr.lab.trials import Trial, draw_trials
+from deap_vsr.lab.trials import MAX_REDRAWS, Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
@@ -200,6 +200,7 @@ class Lab:
     def begin(self, plain: bool = False) -> None:
         """Find out what the answers are like, once: their size, if not `plain`, and their noise."""
         if "noise" in self.facts:
+            self.know_noise(self.facts["noise"])
             return
         if not plain and self.pset is None:
             self.rescale()
@@ -218,10 +219,20 @@ class Lab:
         elif not getattr(self.oracle, "repeatable", True):
             noise = 0.0
         else:
-            X = np.repeat(self.draw(n_points), n_repeats, axis=0)
-            noise = pooled_deviation(self.ask(X, again=True).reshape(n_points, n_repeats))
+            noise = pooled_deviation(self._replicates(n_points, n_repeats))
         self.know_noise(noise)
         return noise
+
+    def _replicates(self, n_points: int, n_repeats: int) -> Array:
+        """Return answers at the same points, (n, n_repeats), drawn again until half of those wanted are finite."""
+        y = np.empty((0, n_repeats))
+        for _ in range(MAX_REDRAWS):
+            X = np.repeat(self.draw(n_points), n_repeats, axis=0)
+            y = np.vstack([y, self.ask(X, again=True).reshape(n_points, n_repeats)])
+            enough = (np.isfinite(y).sum(axis=1) > 1).sum() >= max(n_points // 2, 1)
+            if enough or self.budget.queries_left() < len(X):
+                break
+        return y
 
     def know_noise(self, noise: float) -> None:
         """Take the answers to have noise of this standard deviation, or none."""
@@ -234,17 +245,40 @@ class Lab:
             size = np.abs(self.ask(self.draw(3)))
         size = size[np.isfinite(size) & (size > 0)]
         if len(size) and not SMALLEST < np.median(size) < LARGEST and "mul" in self.function_set:
-            self.facts["scale"] = float(2.0 ** np.round(np.log2(np.median(size))))
+            self.facts["scale"] = float(10.0 ** np.round(np.log10(np.median(size))))
 
-    def in_units(self, tree: MaskedTree) -> MaskedTree:
-        """Return a formula that was found here as one for the oracle's own units."""
+    def in_units(
+        self, tree: MaskedTree, errors: Sequence[float] | None = None
+    ) -> tuple[MaskedTree, tuple[float, ...] | None]:
+        """Return a formula that was found here, and the errors of its constants, in the oracle's own units."""
         if self.scale == 1.0:
-            return tree
-        place = next(i for i, node in enumerate(tree) if node.name not in ("mul", "div"))
-        if isinstance(tree[place], Constant):  # a number in front is multiplied
-            number = Constant(tree[place].value * self.scale, False, False)
-            return MaskedTree([*tree[:place], number, *tree[place + 1 :]])
-        return MaskedTree([node_from_name("mul"), Constant(self.scale, False, False), *tree])
+            return tree, None if errors is None else tuple(errors)
+        known = iter(errors or ())
+        marked = [(node, next(known, 0.0) if _counts(node) else 0.0) for node in tree]
+        scaled = _in_units(marked, tree, 0, self.scale)
+        told = tuple(error for node, error in scaled if _counts(node))
+        return MaskedTree([node for node, _ in scaled]), None if errors is None else told
+
+
+def _counts(node: Node) -> bool:
+    """Whether a node is a constant of the formula: 1 and -1 are none."""
+    return isinstance(node, Constant) and abs(node.value) != 1.0
+
+
+def _in_units(marked: list[tuple[Node, float]], tree: MaskedTree, at: int, scale: float) -> list[tuple[Node, float]]:
+    """Return the nodes of the sub-tree at a place, with their errors, times `scale`, each term by its number."""
+    whole = tree.searchSubtree(at)
+    if tree[at].name in ("add", "sub"):
+        second = tree.searchSubtree(at + 1).stop
+        return [marked[at], *_in_units(marked, tree, at + 1, scale), *_in_units(marked, tree, second, scale)]
+    front = at
+    while tree[front].name in ("mul", "div"):
+        front += 1
+    if isinstance(tree[front], Constant):
+        value = float(f"{tree[front].value * scale:.15g}")  # 2 times 1e200 is 2e200
+        number = (Constant(value, False, False, tree[front].ret), marked[front][1] * scale)
+        return [*marked[at:front], number, *marked[front + 1 : whole.stop]]
+    return [(node_from_name("mul"), 0.0), (Constant(scale, False, False), 0.0), *marked[at : whole.stop]]
 
 
 def pooled_deviation(y: Array) -> float:

@@ -20,7 +20,7 @@ from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.identify import hidden_by_rounding, identified, without_idle_terms
 from deap_vsr.search.prune import pruned
-from deap_vsr.search.short import ROOM, SIGNIFICANCE, restored, rounded, short_in_noise, short_number
+from deap_vsr.search.short import ROOM, SIGNIFICANCE, rounded, short_in_noise, short_number, with_short_numbers
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
@@ -32,6 +32,11 @@ EXACT = FreezeRule(error=1e-18)
 #: How many standard deviations of the noise, known to a tenth, a point outside the domain may be off: nearly all are
 #: within 4.
 OUTSIDE = 4.5
+#: The share of points outside the domain at which a formula must hold, as an oracle may end there, and of everything
+#: that was measured, where only points beside a pole may be off.
+AGREES, AGREES_WITH_LOG = 0.9, 0.99
+#: How far an exact formula may be off, relative to y and to its median: half the digits, as outside more are lost.
+RELATIVE, OF_MEDIAN = 1e-7, 1e-9
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy
     A = J * unit
     straight = values @ A - residuals * unit  # as if the formula were linear in its constants, which it is nearby
     plain = np.array([rounded(float(v), float(e)) for v, e in zip(values, errors, strict=True)])
-    short = restored(A, straight, evidence.noise, values, errors)
+    short = with_short_numbers(A, straight, evidence.noise, values, errors)
     least = float(np.sum((residuals * unit) ** 2))
     with np.errstate(all="ignore"):
         there = outcome.tree.with_constants(short).evaluate(data.columns.T)
@@ -216,7 +221,8 @@ def _counts(node: Constant) -> bool:
 def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = EXACT) -> bool:
     """Whether the formula, its constants as they are, holds on fresh data and, where it can be asked, outside.
 
-    A surrogate may do as well as the law on the domain; it hardly does outside.
+    Exact answers must agree with everything that was measured too. A surrogate may do as well as the law on the domain;
+    it hardly does outside.
     """
     try:
         (inside,) = lab.trials(range(lab.n_vars), 1, n_points)
@@ -233,12 +239,19 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = 
     if good.sum() < 8:
         return True
     X, y = X[good], y[good]
-    with np.errstate(all="ignore"):
-        if isinstance(lab.evidence, Noisy):
+    if isinstance(lab.evidence, Noisy):
+        with np.errstate(all="ignore"):
             off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X, lab.pset) - y) / (OUTSIDE * lab.evidence.noise)
-        else:
-            off = np.abs(tree.evaluate(X, lab.pset) - y) / (1e-7 * np.abs(y) + 1e-9 * np.median(np.abs(y)))
-    return bool(np.mean(off <= 1.0) >= 0.9)
+        return bool(np.mean(off <= 1.0) >= AGREES)
+    known = lab.measured()
+    return _agreement(tree, X, y, lab) >= AGREES and _agreement(tree, known.X, known.y, lab) >= AGREES_WITH_LOG
+
+
+def _agreement(tree: MaskedTree, X: Array, y: Array, lab: Lab) -> float:
+    """Return the share of exact answers that a formula gives, but for the last digits."""
+    with np.errstate(all="ignore"):
+        allowed = RELATIVE * np.abs(y) + OF_MEDIAN * np.median(np.abs(y))
+        return float(np.mean(np.abs(tree.evaluate(X, lab.pset) - y) <= allowed))
 
 
 def _refitted(tree: MaskedTree, outside: Trial, lab: Lab) -> MaskedTree:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.errors import NoValuesError
 from deap_vsr.lab.evidence import FreezeRule
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
@@ -22,7 +23,7 @@ class JointOptions:
     """Numbers of joint search. The paper gives K = 5 and a hall of 50; the others are ours.
 
     What the published method has not is off with ``published``: irrelevant variables ruled out, tied slots, other units
-    for y, an answer refitted and shortly written, acceptance on a wider domain.
+    for y, constants that trade off rewritten, an answer refitted and shortly written, acceptance on a wider domain.
     """
 
     n_trials: int = 5
@@ -73,9 +74,12 @@ class Joint:
         yield [Grown(candidate.tree, states[0], candidate.constants[:1]) for candidate in found]
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
-        """Return K fresh trials, each at a setting of its own."""
-        return Dataset.of(lab.trials(freed, self.options.n_trials, times * self.options.n_points))
+        """Return K fresh trials, each at a setting of its own; None if there are none."""
+        try:
+            return Dataset.of(lab.trials(freed, self.options.n_trials, times * self.options.n_points))
+        except NoValuesError:
+            return None
 
     def settled(self, outcome: Fit, data: Dataset, lab: Lab) -> Fit | None:
-        """Return the fit rewritten into constants that the data determine."""
-        return identified(outcome, data, lab) if lab.pset is None else outcome
+        """Return the fit rewritten into constants that the data determine; as published, as it is."""
+        return identified(outcome, data, lab) if lab.pset is None and not self.options.published else outcome

@@ -23,6 +23,7 @@ from deap_vsr.search.records import Journal, Round, State
 from deap_vsr.search.round import free
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import literals
 from deap_vsr.tree.translate import to_catalogue, to_set
 
@@ -30,6 +31,9 @@ Schedule = tuple[tuple[int, ...], ...]
 
 #: Share of the points that may be asked to see which variables matter: enough is left for a round of each.
 RELEVANCE = 0.3
+#: Points that the ending asks, about; fewer than the second number tell nothing. In noise so many of the hall may be
+#: the answer: the best may be overfitted.
+ENDING, MIN_CHECKED, CANDIDATES = 80, 24, 5
 
 
 @dataclass
@@ -111,8 +115,8 @@ class PoolSearch:
             "spent": self.lab.budget.spent,
             "noise": self.lab.evidence.noise,
             "scale": self.lab.scale,
-            # In noise the last fit is to all that was measured.
-            "measured": (self.lab.log.X, self.lab.log.y) if self.lab.evidence.noise > 0 else None,
+            # In noise the last fit is to all that was measured; points of whole numbers are not asked again.
+            "measured": self._measured(),
             "relevant": self.relevant,
             "hall": None if self.hall is None else self.hall.state(),
             "rounds": [record.state() for record in self.journal.rounds],
@@ -121,9 +125,14 @@ class PoolSearch:
             "share": None if share is None else {"limits": share.limits, "spent": share.spent},
             "entered": self.entered,
             "passed": self.passed,
+            "latest": None if self.latest is None else tree_state(self.latest),
             "refused": self.refused,
             "regressor": regressor,
         }
+
+    def _measured(self) -> tuple[Array, Array] | None:
+        log, whole = self.lab.log, any(variable.sampling == "integer" for variable in self.lab.variables)
+        return (log.X, log.y) if whole or self.lab.evidence.noise > 0 else None
 
     def restore(self, state: Json) -> None:
         """Take over a state that :meth:`state` returned."""
@@ -151,6 +160,7 @@ class PoolSearch:
         self.entered, self.passed = state["entered"], state["passed"]
         self.refused = set(state["refused"])
         self.resume = state["regressor"]
+        self.latest = None if state["latest"] is None else tree_from(state["latest"], lab.pset)
 
     # --- the search ---
 
@@ -171,9 +181,7 @@ class PoolSearch:
             if stopped_by is not None:
                 return stopped_by
             # What has no slots cannot grow, and was no answer: it was frozen too early.
-            self.states = [
-                s if s.tree.slots or s.outcome is None else replace(s, tree=s.outcome.tree) for s in self.states
-            ]
+            self.states = [state if state.tree.slots else state.thawed() for state in self.states]
             self.number += 1
             if self.number == len(self.groups) or not self.states:
                 spent = budget.spent
@@ -197,11 +205,7 @@ class PoolSearch:
         states = self.states
         while True:
             before = lab.budget.evaluations
-            self._tell(
-                self.hall.best[0][0] if self.hall is not None and self.hall.best else np.inf,
-                self.latest,
-                lambda: self.resume,
-            )
+            self._tell(self.best_error, self.latest, lambda: self.resume)
             resume, self.resume = self.resume, None
             states = [replace(state, freed=freed[: len(freed) - len(new)]) for state in states]
             known = Known(tell=self._tell, resume=resume)
@@ -235,7 +239,9 @@ class PoolSearch:
         tree = self._candidate(hall)
         if tree is None:
             return False
-        data = Dataset.of(lab.trials(range(lab.n_vars), 1, options.hall_points))
+        # Some points are left for the ending.
+        n_points = int(min(options.hall_points, max(lab.budget.queries_left() - ENDING, MIN_CHECKED)))
+        data = Dataset.of(lab.trials(range(lab.n_vars), 1, n_points))
         rule = options.rule if not options.rule.raw else replace(options.rule, raw=False, error=1e-12)
         if not lab.evidence.at(rule).fits(lab.fit(literals(tree), data), data):
             return False
@@ -267,7 +273,7 @@ class PoolSearch:
     def _candidate(self, hall: Hall) -> MaskedTree | None:
         """Return what may be the answer: the best of the hall, or the next that is exact where others were refused."""
         if self.lab.evidence.noise > 0:
-            exact = [tree for _, tree in hall.best[:1]]
+            exact = [tree for _, tree in hall.best[:CANDIDATES]]
         else:
             exact = [tree for error, tree in hall.best if error <= self.expansion.options.rule.error]
         return next((tree for tree in exact if str(tree) not in self.refused), None)

@@ -147,6 +147,11 @@ class Found:
     """Of the constants of the tree that were fitted, in prefix order."""
 
     @classmethod
+    def nothing(cls, end: BaseException) -> Found:
+        """Return what there is when a search has ended before it has begun."""
+        return cls(None, [], [], "interrupted" if isinstance(end, KeyboardInterrupt) else "queries", 0.0)
+
+    @classmethod
     def of(
         cls,
         hall: Sequence[tuple[float, MaskedTree]],
@@ -156,9 +161,10 @@ class Found:
     ) -> Found:
         """Return the best of a hall, in the oracle's own units."""
         lab = journal.lab
-        best = [(error, lab.in_units(tree)) for error, tree in hall]
+        best = [(error, lab.in_units(tree)[0]) for error, tree in hall]
         noise = lab.evidence.noise * lab.scale
-        return cls(best[0][1] if best else None, best, journal.rounds, stopped_by, noise, standard_errors)
+        errors = lab.in_units(hall[0][1], standard_errors)[1] if hall else None
+        return cls(best[0][1] if best else None, best, journal.rounds, stopped_by, noise, errors)
 
 
 class Journal:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.freezing import freeze
@@ -70,43 +72,62 @@ def free(
         yield verified(grown, freed, expansion, lab, width, tie) if grown else []
 
 
+Held = tuple[tuple[float, float], Fit, Grown]
+
+
 def verified(
     grown: Sequence[Grown], freed: tuple[int, ...], expansion: Expansion, lab: Lab, width: int | None, tie: bool
 ) -> list[State]:
     """Return what the same fresh joint data say of formulas: what holds, best first and frozen, then what does not."""
+    data = expansion.check(grown, freed, lab)
+    if data is None:
+        return []
+    holding, failed = _judged(grown, freed, data, expansion, lab)
+    if width is not None:
+        holding, kept = _near(holding, lab)
+        if len(kept) > width and lab.budget.used_up() is None:
+            rivals = [formula for _, _, formula in holding]
+            more = None
+            with suppress(OutOfQueriesError):  # then what there is decides
+                more = expansion.check(rivals, freed, lab, MORE_DATA)
+            if more is not None:
+                data = more
+                holding, others = _judged(rivals, freed, data, expansion, lab)
+                kept, failed = _near(holding, lab)[1], failed + others
+        holding = kept[:width]
+    frozen = [
+        State(_frozen(outcome, data, lab, tie), freed, True, outcome, formula.solved, formula.parent)
+        for _, outcome, formula in holding
+    ]
+    return [*frozen, *failed]
+
+
+def _judged(
+    grown: Sequence[Grown], freed: tuple[int, ...], data: Dataset, expansion: Expansion, lab: Lab
+) -> tuple[list[Held], list[State]]:
+    """Return the fits that hold, in the order that the evidence gives them, and the formulas that do not."""
+    holding: list[Held] = []
     failed: list[State] = []
-    candidates = list(grown)
-    times = 1
-    while True:
-        data = expansion.check(candidates, freed, lab, times)
-        if data is None:
-            return failed
-        holding: list[tuple[tuple[float, float], Fit, Grown]] = []
-        for formula in candidates:
-            outcome = lab.fit(formula.tree, data, starts=formula.starts, n_starts=expansion.n_starts)
-            settled = expansion.settled(outcome, data, lab) if lab.evidence.fits(outcome, data) else None
-            if settled is not None:
-                holding.append((lab.evidence.order(settled, data), settled, formula))
-            else:
-                excess = lab.evidence.excess(outcome, data)
-                failed.append(State(outcome.tree, freed, False, outcome, formula.solved, formula.parent, None, excess))
-            if lab.budget.used_up() is not None:
-                break
-        holding.sort(key=lambda item: item[0])
-        near = holding
-        if isinstance(lab.evidence, Noisy):
-            near = [item for item in holding if item[0][0] <= holding[0][0][0] + FOLLOWED]
-            distinct = {id(outcome) for outcome in unlike([outcome for _, outcome, _ in near], len(near))}
-            kept = [item for item in near if id(item[1]) in distinct]
+    for formula in grown:
+        outcome = lab.fit(formula.tree, data, starts=formula.starts, n_starts=expansion.n_starts)
+        settled = expansion.settled(outcome, data, lab) if lab.evidence.fits(outcome, data) else None
+        if settled is not None:
+            holding.append((lab.evidence.order(settled, data), settled, formula))
         else:
-            kept = near
-        if width is None or len(kept) <= width or times > 1 or lab.budget.used_up() is not None:
-            frozen = [
-                State(_frozen(outcome, data, lab, tie), freed, True, outcome, formula.solved, formula.parent)
-                for _, outcome, formula in kept[:width]
-            ]
-            return [*frozen, *failed]
-        candidates, times = [formula for _, _, formula in near], MORE_DATA
+            excess = lab.evidence.excess(outcome, data)
+            failed.append(State(outcome.tree, freed, False, outcome, formula.solved, formula.parent, None, excess))
+        if lab.budget.used_up() is not None:
+            break
+    return sorted(holding, key=lambda item: item[0]), failed
+
+
+def _near(holding: list[Held], lab: Lab) -> tuple[list[Held], list[Held]]:
+    """Return what is not much worse than the best, and of that what is not the same in other words."""
+    if not isinstance(lab.evidence, Noisy):
+        return holding, holding
+    near = [item for item in holding if item[0][0] <= holding[0][0][0] + FOLLOWED]
+    distinct = {id(outcome) for outcome in unlike([outcome for _, outcome, _ in near], len(near))}
+    return near, [item for item in near if id(item[1]) in distinct]
 
 
 def _frozen(outcome: Fit, data: Dataset, lab: Lab, tie: bool) -> MaskedTree:

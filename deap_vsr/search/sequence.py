@@ -47,7 +47,8 @@ def in_sequence(
             other = vertical(part, expansion, order, tell)
         best = other if best is None else _together(best, other, lab)
         freed = best.rounds[-1].freed if best.rounds else ()
-        schedule = tuple((column,) for column in (*freed, *(c for c in range(lab.n_vars) if c not in freed)))
+        rest = [column for group in order for column in group] if order is not None else range(lab.n_vars)
+        schedule = tuple((column,) for column in (*freed, *(c for c in rest if c not in freed)))
         if not _goes_on(best, expansion, lab):
             break
     assert best is not None

@@ -51,7 +51,7 @@ def rounded(value: float, error: float) -> float:
     return float(f"{value:.{max(int(np.ceil(np.log10(max(abs(value) / error, 1.0)))) + 1, 1)}e}")
 
 
-def restored(A: Array, y: Array, noise: float, coefficients: Array, errors: Array) -> Array:
+def with_short_numbers(A: Array, y: Array, noise: float, coefficients: Array, errors: Array) -> Array:
     """Return the coefficients of a sum with short numbers restored, and without digits that mean nothing.
 
     All at once, or, where what is left grows by more than chance allows, one after the other, the most convincing

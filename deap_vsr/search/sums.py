@@ -132,7 +132,7 @@ class Sums:
         """Return the formula with terms that all data together show to be missing, without what they do not support."""
         tree = _linear(state.tree, lab)
         trial = lab.measured()
-        if tree.n_constants == 0 or not len(trial.y):
+        if tree.n_constants == 0 or not len(trial.y) or not columns:
             return state.tree
         atoms = self._atoms(lab)
         factors = [(atom.of(column), max(atom.cost - SIMPLE, 0)) for column in columns for atom in atoms]

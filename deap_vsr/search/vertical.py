@@ -42,7 +42,8 @@ SHARE, SUMS_SHARE = 0.7, 0.4
 HOPELESS, FEW_POINTS = 2.0, 400
 #: Points for the last fit in noise (about half of what a search of six variables asks), and to check the answer by,
 #: as many inside the domain as outside.
-LAST_POINTS, CHECK_POINTS = 2000, 100
+#: With fewer than the last number nothing is called found.
+LAST_POINTS, CHECK_POINTS, MIN_CHECKED = 2000, 100, 8
 
 
 def vertical(
@@ -65,7 +66,8 @@ def vertical(
 
     Parameters
     ----------
-    schedule : groups of columns, from 0, in the order in which they are freed; None: the simplest reduced form first
+    schedule : groups of columns, from 0, in the order in which they are freed
+        None: the simplest reduced form first; joint: as they come.
     """
     if isinstance(expansion, Joint):
         numeric = tuple((column,) for column in range(lab.n_vars))
@@ -248,7 +250,7 @@ class Beam:
         self.journal.lead_to(self.states[formulas.index(best)])
         together = lab.fit(best.tree, data)
         self.journal.best = float(together.errors[0])
-        if n_check < 3:
+        if n_check < MIN_CHECKED:
             return "queries"
         holds = not self.hopeless and evidence.fits(together, data) and accepted(best.tree, lab, n_check)
         return "found" if holds else self.whole.budget.used_up() or "exhausted"
@@ -276,8 +278,11 @@ def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint
             except (KeyError, ValueError, TypeError, IndexError, AttributeError):
                 raise checkpoint.broken() from None
         stopped_by = search.go()
-    except (KeyboardInterrupt, OutOfQueriesError) as end:
-        stopped_by = "interrupted" if isinstance(end, KeyboardInterrupt) else "queries"
+    except (KeyboardInterrupt, OutOfQueriesError, NoValuesError) as end:
+        if isinstance(end, NoValuesError) and search.hall is None:
+            raise
+        ends = {KeyboardInterrupt: "interrupted", OutOfQueriesError: "queries"}
+        stopped_by = ends.get(type(end), "exhausted")
         if search.latest is not None and search.hall is not None:
             search.hall.offer(search.latest)
     best = search.hall.best if search.hall is not None else []
@@ -290,6 +295,9 @@ def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint
 
 def simplest_first(lab: Lab, regressor: Regressor) -> tuple[int, ...]:
     """Return the variables in the order of their reduced forms, the simplest first; those that do not matter last."""
+    lab.begin()
+    if lab.evidence.noise > 0:  # tables would take more points than the order is worth
+        return tuple(range(lab.n_vars))
     expansion = Slotwise(regressor, SlotOptions())
     exact = lab.at(lab.evidence.at(EXACT))
     relevant = relevant_variables(exact)

@@ -386,8 +386,8 @@ def test_y_of_any_size_is_asked_for_in_units_in_which_it_has_squares(size):
     lab.begin()
     y = lab.ask(POINTS)
     assert ((np.abs(y) > 1e-3) & (np.abs(y) < 1e3)).all()
-    assert np.log2(lab.scale) == round(np.log2(lab.scale)), "which no rounding costs"
-    np.testing.assert_array_equal(y * lab.scale, oracle.law(POINTS))
+    assert lab.scale == float(f"{lab.scale:.0e}"), "a power of ten, so that short numbers stay short"
+    np.testing.assert_allclose(y * lab.scale, oracle.law(POINTS), rtol=1e-15)
     np.testing.assert_array_equal(lab.log.y[-3:], oracle.law(POINTS), "the log has the oracle's own")
     np.testing.assert_array_equal(lab.measured().y[-3:], y)
     assert lab.part(0.5).scale == lab.scale
@@ -418,18 +418,48 @@ def test_without_a_product_or_for_the_published_method_y_is_left_alone():
         ("3*x1/x2", "12*x1/x2"),
         ("3", "12"),
         ("x1*x2", "4*(x1*x2)"),
-        ("x1 + 2", "4*(x1 + 2)"),
+        ("x1 + 2", "4*x1 + 8"),
+        ("0.5*x1*x2 - 3", "2*x1*x2 - 12"),
         ("sin(3*x1)", "4*sin(3*x1)"),
     ],
 )
 def test_a_formula_is_written_for_the_oracles_own_units(text, expected):
     lab = Lab(Plain())
     tree = MaskedTree.from_infix(text)
-    assert lab.in_units(tree) is tree
+    assert lab.in_units(tree) == (tree, None)
     lab.facts["scale"] = 4.0
-    found = lab.in_units(tree)
+    found, _ = lab.in_units(tree)
     np.testing.assert_allclose(found.evaluate(POINTS), 4.0 * tree.evaluate(POINTS))
     assert found.to_infix() == MaskedTree.from_infix(expected).to_infix()
+
+
+def test_standard_errors_are_those_of_constants_in_the_oracles_own_units():
+    lab = Lab(Plain())
+    lab.facts["scale"] = 10.0
+    tree, errors = lab.in_units(MaskedTree.from_infix("0.5*x1*exp(3*x2) + x1 - 0.2"), (0.01, 0.02, 0.03))
+    assert tree.to_infix() == "5*x1*exp(3*x2) + 10*x1 - 2"
+    assert errors == pytest.approx((0.1, 0.02, 0.0, 0.3))
+
+
+def test_noise_is_seen_where_most_answers_are_missing():
+    noise = np.random.default_rng(0)
+
+    def law(X):
+        return np.where(X[:, 0] < 0.8, np.nan, X[:, 0] + noise.normal(0, 0.1, len(X)))
+
+    for seed in range(10):
+        lab = Lab(CallableOracle(law, [(0.0, 1.0)] * 2), rng=np.random.default_rng(seed))
+        lab.begin()
+        assert lab.evidence.noise == pytest.approx(0.1, rel=0.5)
+
+
+def test_what_a_part_has_found_out_holds_for_the_whole():
+    lab = Lab(CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)], noise=0.1))
+    part = lab.part(0.5)
+    part.begin()
+    assert lab.evidence.noise == 0.0
+    lab.begin()
+    assert lab.evidence == part.evidence
 
 
 @pytest.mark.parametrize("method", ["vsr", "vsr-gp"])

@@ -75,6 +75,9 @@ def test_huge_and_tiny_answers_are_asked_for_in_other_units(search, scale):
     assert error_of(found, product, 2, scale=scale) < (1e-3 if SEARCHES[search] else 1e-11)
     assert (found.noise > 0) == SEARCHES[search]
     assert found.noise == pytest.approx(1e-3 * scale if SEARCHES[search] else 0.0, rel=0.3)
+    numbers = [node.value for node in found.tree if isinstance(node, Constant) and abs(node.value) != 1.0]
+    assert sorted(numbers) == pytest.approx([0.5 * scale, 2.0 * scale], rel=1e-12)
+    assert len(found.standard_errors) == 2
 
 
 @every_search

@@ -5,7 +5,7 @@ from scipy.stats import chi2
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.lab.lab import Lab
-from deap_vsr.search.short import restored, rounded, short_in_noise
+from deap_vsr.search.short import rounded, short_in_noise, with_short_numbers
 from deap_vsr.search.sums import SumOptions, Sums
 from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import Constant
@@ -72,7 +72,7 @@ def regression(true, n_points=2000, noise=0.1, seed=0, mixing=0.0):
 def test_short_coefficients_come_back_and_the_others_stay_within_their_errors(seed):
     A, y, fitted, errors = regression([2.0, -1.0, 0.7473], seed=seed)
     errors = np.maximum(errors, 0.002)
-    found = restored(A, y, 0.1, fitted, errors)
+    found = with_short_numbers(A, y, 0.1, fitted, errors)
     assert list(found[:2]) == [2.0, -1.0]
     assert abs(found[2] - 0.7473) < 5.0 * errors[2]
     grown = (np.sum((y - found @ A) ** 2) - np.sum((y - fitted @ A) ** 2)) / 0.1**2
@@ -81,7 +81,7 @@ def test_short_coefficients_come_back_and_the_others_stay_within_their_errors(se
 
 def test_a_restored_coefficient_moves_those_that_depend_on_it():
     A, y, fitted, errors = regression([2.0, 0.74731], mixing=1.0, n_points=400, seed=3)
-    found = restored(A, y, 0.1, fitted, errors)
+    found = with_short_numbers(A, y, 0.1, fitted, errors)
     assert found[0] == 2.0
     beside = np.linalg.lstsq(A[1:].T, y - 2.0 * A[0], rcond=None)[0][0]
     assert abs(found[1] - beside) <= 0.1 * errors[1]
@@ -98,7 +98,7 @@ def test_numbers_that_are_short_each_but_not_together_are_not_all_restored():
     errors = 0.1 * np.sqrt(np.diag(np.linalg.inv(A @ A.T)))
     assert short_in_noise(fitted[0], 0.02) == 3.0
     assert short_in_noise(fitted[1], 0.02) == 4.0
-    found = restored(A, y, 0.1, fitted, np.full(2, 0.02))
+    found = with_short_numbers(A, y, 0.1, fitted, np.full(2, 0.02))
     assert (found == [3.0, 4.0]).sum() < 2
     assert np.sum((y - found @ A) ** 2) <= np.sum((y - fitted @ A) ** 2) + 0.1**2 * chi2.isf(0.01, 1)
     assert (errors > 0.02).all()
