@@ -109,20 +109,20 @@ def _scaled(value: float, factor: float) -> float:
 
 def run(job: tuple[str, float]) -> dict[str, Any]:
     """Run the suite with one number changed; in a process of its own, as the change stays."""
-    from deap_vsr import Noise, discover
-
     name, factor = job
     if name:
         change(name, factor)
-    right = wrong = 0
+    from deap_vsr import Noise, discover  # the methods are made of numbers as they are then
+
+    right = wrong = failed = 0
     points, evaluations = [], []
     for law in LAWS:
         for level in LEVELS:
             noise = Noise(level, relative=True) if level else 0.0
             try:
                 result = discover(law, noise=noise, max_evaluations=EVALUATIONS, max_queries=POINTS)
-            except Exception:
-                wrong += 1
+            except Exception:  # a number may make no sense twice as large: that is told as well
+                failed += 1
                 continue
             near = result.verdict is not None and result.verdict.metrics["mse"] <= 0.01 * result.noise**2
             good = result.verdict is not None and (near if level else result.verdict.recovered)
@@ -130,8 +130,8 @@ def run(job: tuple[str, float]) -> dict[str, Any]:
             wrong += not good and result.stopped_by == "found"
             points.append(result.oracle_queries)
             evaluations.append(result.evaluations)
-    return {"name": name, "factor": factor, "right": right, "wrong": wrong, "points": float(np.median(points or [0])),
-            "evaluations": float(np.median(evaluations or [0]))}  # fmt: skip
+    medians = {"points": float(np.median(points or [0])), "evaluations": float(np.median(evaluations or [0]))}
+    return {"name": name, "factor": factor, "right": right, "wrong": wrong, "failed": failed, **medians}
 
 
 def main(
@@ -145,14 +145,15 @@ def main(
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
         rows = list(track(pool.map(run, work), "running", total=len(work), console=Console(stderr=True)))
     base = rows[0]
-    table = Table("number", "times", "right", "wrong, called found", "points: median", "evaluations: median")
+    table = Table("number", "times", "right", "wrong, called found", "failed", "points: median", "evaluations: median")
     changed = 0
     for row in rows:
-        same = all(row[key] == base[key] for key in ("right", "wrong", "points", "evaluations"))
+        same = all(row[key] == base[key] for key in ("right", "wrong", "failed", "points", "evaluations"))
         changed += not same
         if everything or not same or row is base:
             title = row["name"].removeprefix("deap_vsr.") or "as it is"
-            figures = (str(row["right"]), str(row["wrong"]), f"{row['points']:.0f}", f"{row['evaluations']:.0f}")
+            counts = (str(row[key]) for key in ("right", "wrong", "failed"))
+            figures = (*counts, f"{row['points']:.0f}", f"{row['evaluations']:.0f}")
             table.add_row(title, f"{row['factor']:g}", *figures)
     Console().print(table)
     runs = len(LAWS) * len(LEVELS)

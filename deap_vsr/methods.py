@@ -260,11 +260,7 @@ def discover(
     compile_kernels()  # on nobody's clock
     memory = peak_memory()
     budget.restart()
-    known = {
-        "problem": equation.name if equation is not None else [variable.name for variable in lab.variables],
-        "seed": seed,
-        "noise": asdict(noise) if isinstance(noise, Noise) else float(noise),
-    }
+    known = _identity(equation, lab, seed, noise)
     freed, found, used = _search(chosen, options, lab, progress, known)
     return Result.of(
         found,
@@ -277,6 +273,15 @@ def discover(
         settings=used,
         memory=peak_memory() - memory,
     )
+
+
+def _identity(equation: Equation | None, lab: Lab, seed: int, noise: Noise | float) -> dict[str, Any]:
+    """Return what tells a run from others of its method, for checkpoints."""
+    return {
+        "problem": equation.name if equation is not None else [variable.name for variable in lab.variables],
+        "seed": seed,
+        "noise": asdict(noise) if isinstance(noise, Noise) else float(noise),
+    }
 
 
 def check_preset(preset: str | None) -> None:

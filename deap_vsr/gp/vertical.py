@@ -114,15 +114,21 @@ def eaVertical(
     found = _slotwise(lab, regressor, groups) if expansion == "slotwise" else None
     if found is None:
         found = vertical(lab, Joint(regressor, chosen), groups, checkpoint=kept)
-    answer = []
-    for error, tree in found.hall:
-        individual = type(population[0])(tree)
-        set_error(individual, error)
-        answer.append(individual)
+    answer = _individuals(found, type(population[0]))
     if halloffame is not None:
         halloffame.clear()
         halloffame.update(answer)
     return answer, logbook
+
+
+def _individuals(found: Found, kind: type[Any]) -> list[Any]:
+    """Return the hall as individuals of a script's own class, best first."""
+    answer = []
+    for error, tree in found.hall:
+        individual = kind(tree)
+        set_error(individual, error)
+        answer.append(individual)
+    return answer
 
 
 def _slotwise(lab: Lab, regressor: Regressor, groups: tuple[tuple[int, ...], ...]) -> Found | None:
