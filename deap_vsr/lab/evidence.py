@@ -201,8 +201,9 @@ class Noisy:
 
     def mean(self, values: Array, errors: Array) -> Array:
         """Return the mean of least variance over the trials: (K, L) -> (L,)."""
-        weight = 1.0 / np.maximum(errors, TINY) ** 2
-        return np.asarray((weight * values).sum(axis=0) / weight.sum(axis=0))
+        with np.errstate(all="ignore"):  # of what the data do not determine there is none
+            weight = 1.0 / np.maximum(errors, TINY) ** 2
+            return np.asarray((weight * values).sum(axis=0) / weight.sum(axis=0))
 
     def ratio(self, above: Array, above_errors: Array, below: Array, below_errors: Array) -> float | None:
         """Return the ratio of two slots, (K,) each, if it is the same at all settings; None if not, or not known."""

@@ -270,3 +270,9 @@ def test_the_smallest_of_many_decades_do_not_get_weights_without_end():
 
 def test_noisy_values_count_alike():
     assert Noisy(0.1).weights(np.array([1.0, 10.0, 1e4])) is None
+
+
+def test_a_mean_of_what_the_data_do_not_determine_is_none_without_a_warning():
+    mean = Noisy(0.1).mean(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, np.inf], [1.0, np.inf]]))
+    assert mean[0] == 2.0
+    assert np.isnan(mean[1])
