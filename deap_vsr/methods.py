@@ -353,13 +353,12 @@ def _search(
     used = {"slotwise": asdict(exact), "slotwise_in_noise": asdict(SlotOptions.in_noise()), **used}
     try:
         lab.begin()
-        noisy = lab.evidence.noise > 0
         expansions: list[Joint | Slotwise | Sums] = []
         for name in method.then:
-            if name == "sums" and noisy and {"add", "mul"} <= set(lab.function_set):
+            if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
                 expansions.append(Sums(atoms_of))
             elif name == "slotwise":
-                expansions.append(Slotwise(slots, SlotOptions.in_noise() if noisy else exact))
+                expansions.append(Slotwise(slots, exact if lab.evidence.certain else SlotOptions.in_noise()))
             elif name == "joint":
                 expansions.append(joint)
         if not expansions:

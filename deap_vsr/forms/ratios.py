@@ -21,7 +21,7 @@ def ratios(target: Target, below: int = 9, counts: Sequence[int] = COUNTS, keep:
     Noisy data are left to other stages, as z is on both sides.
     """
     table = target.table
-    if table.evidence.noise > 0 or "add" not in table.allowed or not table.allowed & {"div", "inv"}:
+    if not table.evidence.certain or "add" not in table.allowed or not table.allowed & {"div", "inv"}:
         yield [], 0
         return
     plain = Dictionary.of_atoms(target, 14)

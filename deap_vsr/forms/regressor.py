@@ -11,7 +11,6 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form, Step, Table, starts_of
-from deap_vsr.lab.evidence import Noisy
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.search.prune import unlike
@@ -40,10 +39,7 @@ class FormsRegressor:
             return []
         table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence)
         data = table.dataset()
-        if isinstance(task.evidence, Noisy):
-            found = self._best(table, data, task, task.evidence)
-        else:
-            found = self._first(table, data, task)
+        found = self._first(table, data, task) if task.evidence.certain else self._best(table, data, task)
         return [_candidate(outcome, task.columns[0]) for outcome in found]
 
     def _first(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
@@ -64,7 +60,7 @@ class FormsRegressor:
                 break
         return []
 
-    def _best(self, table: Table, data: Dataset, task: Task, evidence: Noisy) -> list[Fit]:
+    def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
         good = []
         for _, row in groupby(self.stages, key=lambda stage: stage.effort):
@@ -75,7 +71,8 @@ class FormsRegressor:
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break
-        return unlike(sorted(good, key=lambda outcome: evidence.price(outcome, data, tied=False)), self.keep_in_noise)
+        good.sort(key=lambda outcome: task.evidence.price(outcome, data, tied=False))
+        return unlike(good, self.keep_in_noise)
 
     def _fitted(self, form: Form, table: Table, data: Dataset, task: Task) -> Fit | None:
         """Return the fit of a form, without terms that do nothing; None if it does not hold in every trial."""

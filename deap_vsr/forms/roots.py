@@ -32,7 +32,7 @@ def roots(target: Target, counts: Sequence[int] = RELATION, keep: int = 3) -> It
     sides; a set without a root has none of these.
     """
     table = target.table
-    if table.evidence.noise > 0 or not {"add", "sqrt"} <= table.allowed or not table.allowed & {"sub", "mul"}:
+    if not table.evidence.certain or not {"add", "sqrt"} <= table.allowed or not table.allowed & {"sub", "mul"}:
         yield [], 0
         return
     forms: list[Form] = []

@@ -51,7 +51,7 @@ def sparse_sums(target: Target, counts: Sequence[int] = EXHAUSTIVE, keep: int = 
     dictionary = Dictionary.of_atoms(target, max(counts))
     subsets, tried = fitting_subsets(target, dictionary, counts)
     forms = []
-    for subset, coefficients in subsets[: KEPT_IN_NOISE if target.table.evidence.noise > 0 else keep]:
+    for subset, coefficients in subsets[: keep if target.table.evidence.certain else KEPT_IN_NOISE]:
         needed = _needed(dictionary, subset, coefficients)
         for part in (needed, np.ones_like(needed)) if 0 < needed.sum() < len(needed) else (np.ones_like(needed),):
             chosen = [i for i, wanted in zip(subset, part, strict=True) if wanted]
@@ -98,7 +98,7 @@ def fitting_subsets(
     def price(item: tuple[list[int], Array]) -> float:
         subset, coefficients = item
         cost = float(sum(dictionary.costs[i] for i in subset))
-        if target.table.evidence.noise == 0:
+        if target.table.evidence.certain:
             return cost
         left = np.einsum("kt,tkp->kp", coefficients, scaled[subset]) - z
         return NODE * cost + float(np.sum(left**2))

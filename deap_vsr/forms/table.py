@@ -88,7 +88,7 @@ class Table:
             return False
         limit = self.limits(outcome.tree.n_constants + 1)[max(outcome.tree.n_constants - 1, 0)]
         with np.errstate(over="ignore"):
-            return bool((outcome.errors * squares(data) <= (1.0 if self.evidence.noise > 0 else room) * limit).all())
+            return bool((outcome.errors * squares(data) <= (room if self.evidence.certain else 1.0) * limit).all())
 
 
 @dataclass(frozen=True, eq=False)

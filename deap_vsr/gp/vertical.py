@@ -138,9 +138,8 @@ def _slotwise(lab: Lab, regressor: Regressor, groups: tuple[tuple[int, ...], ...
         return None
     lab.begin()
     plain = lab.in_catalogue()
-    noisy = plain.evidence.noise > 0
     slots = Chain((FormsRegressor(), _InCatalogue(regressor, lab.pset)))
-    expansion = Slotwise(slots, SlotOptions.in_noise() if noisy else SlotOptions())
+    expansion = Slotwise(slots, SlotOptions.of(plain.evidence))
     found = vertical(plain, expansion, groups)
     written = None if found.tree is None else to_set(found.tree, lab.pset)
     if found.stopped_by != "found" or written is None:

@@ -6,6 +6,7 @@ noise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from scipy.special import chdtri
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.engine.trials import spread
 from deap_vsr.lab.criterion import NODE, criterion
+from deap_vsr.lab.trials import Trial
 from deap_vsr.tree.operators import Array, Flags
 
 #: How far y, and what a formula gives for it, may be off by rounding, relative to y: a few operations' worth.
@@ -37,6 +39,16 @@ SAME_RATIO = 1e-8
 TIE_ERROR, TIE_LEVEL = 0.02, 0.05
 #: Smallest standard error: its square, and the inverse of that, are finite.
 TINY = 1e-150
+#: Where exact y of one sign spans so much, its errors count relative to it: three decades.
+DECADES = 1e3
+#: How far an exact formula may be off, relative to y and to its median: half the digits, as outside more are lost.
+RELATIVE, OF_MEDIAN = 1e-7, 1e-9
+#: How many standard deviations of the noise, known to a tenth, a point may be off: nearly all are within 4.
+WITHIN = 4.5
+#: No answer counts as known much better than the others, in standard deviations: it would decide alone.
+LEAST = 1e-3
+#: A formula whose price in noise is so much above the best one's is not followed: a Bayes factor of exp(-20).
+FOLLOWED = 40.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,8 @@ class Exact:
 
     rule: FreezeRule = field(default_factory=FreezeRule)
     noise: ClassVar[float] = 0.0
+    certain: ClassVar[bool] = True
+    """Whether a formula that holds is right, so that it is followed to its end; else several are, side by side."""
 
     def at(self, rule: FreezeRule) -> Exact:
         """Return the same evidence, judged by another rule."""
@@ -75,9 +89,13 @@ class Exact:
 
     def fitting(self, outcome: Fit, data: Dataset) -> Flags:
         """Return in which trials a fit holds."""
+        return np.asarray(self.left(outcome, data) <= 1.0, dtype=bool)
+
+    def left(self, outcome: Fit, data: Dataset) -> Array:
+        """Return the error of each trial, in units of what it may be."""
         if self.rule.raw:
-            return np.asarray(outcome.errors * squares(data) / np.diff(data.offsets) <= self.rule.error, dtype=bool)
-        return np.asarray(outcome.errors <= np.maximum(self.rule.error, rounding_errors(data)), dtype=bool)
+            return np.asarray(outcome.errors * squares(data) / np.diff(data.offsets) / self.rule.error)
+        return np.asarray(outcome.errors / np.maximum(self.rule.error, rounding_errors(data)))
 
     def fits(self, outcome: Fit, data: Dataset) -> bool:
         """Whether a fit holds in every trial."""
@@ -119,18 +137,45 @@ class Exact:
         return outcome.standard_errors
 
     def weights(self, y: Array) -> Array | None:
-        """Return weights that make errors count relative to y, where y of one sign spans some decades; else None.
+        """Return None: all answers are as good."""
+        return None
+
+    def weighted(self, trial: Trial) -> Trial:
+        """Return a trial in which errors count relative to y, where y of one sign spans some decades.
 
         Least squares would not see the small ones, and what only they tell would be lost to rounding.
         """
-        size = np.abs(y)
-        if not len(y) or not ((y > 0).all() or (y < 0).all()) or size.max() < 1e3 * size.min():
-            return None
-        return np.asarray((size.max() / np.maximum(size, 1e-12 * size.max())) ** 2)
+        size = np.abs(trial.y)
+        one_sign = len(size) and ((trial.y > 0).all() or (trial.y < 0).all())
+        if not one_sign or size.max() < DECADES * size.min():
+            return trial
+        return replace(trial, weights=(size.max() / np.maximum(size, 1e-12 * size.max())) ** 2)
+
+    def sigma(self, y: Array) -> Array:
+        """Return the standard deviation of the noise of each answer: none."""
+        return np.zeros(len(y))
+
+    def tolerance(self, y: Array, weights: Array | None = None) -> Array:
+        """Return how far a formula that is right may be off each answer: the last digits."""
+        return np.asarray(RELATIVE * np.abs(y) + OF_MEDIAN * np.median(np.abs(y)))
+
+    def target(self, data: Dataset) -> float:
+        """Return the normalised error at which a formula for `data` has nothing left to explain."""
+        return self.rule.error
+
+    def price(self, outcome: Fit, data: Dataset, node: float = NODE, tied: bool = True) -> float:
+        """Return the description length of a fit, doubled, as :meth:`Noisy.price`; inf if it does not hold."""
+        if not self.fits(outcome, data):
+            return np.inf
+        return criterion(0.0, outcome.tree, _n_fitted(outcome, self.moves(outcome), tied), len(data.y), node)
 
     def order(self, outcome: Fit, data: Dataset) -> tuple[float, float]:
         """Return by what fits are put in order: the error, as far as it matters, then the length."""
         return max(outcome.error, self.rule.error), float(len(outcome.tree))
+
+    def near(self, order: tuple[float, float], best: tuple[float, float]) -> bool:
+        """Whether a fit that holds is to be followed beside the best: all are."""
+        return True
 
     # --- tables of slots ---
 
@@ -157,11 +202,17 @@ class Exact:
 
 @dataclass(frozen=True)
 class Noisy:
-    """Answers with noise of one standard deviation everywhere: what fits is a chi-squared test of the residuals."""
+    """Answers with noise: what fits is a chi-squared test of the residuals.
+
+    ``noise`` is the standard deviation of an answer of weight 1. Where it depends on the answer, ``model`` returns it
+    for each: y (n,) -> (n,).
+    """
 
     noise: float
     rule: FreezeRule = field(default_factory=FreezeRule)
     unsure: float = UNSURE
+    model: Callable[[Array], Array] | None = None
+    certain: ClassVar[bool] = False
 
     def at(self, rule: FreezeRule) -> Noisy:
         """Return the same evidence, judged by another rule."""
@@ -226,24 +277,44 @@ class Noisy:
             return np.asarray(outcome.standard_errors / np.sqrt(left)[:, None])
 
     def weights(self, y: Array) -> Array | None:
-        """Return None: all answers have the same noise."""
-        return None
+        """Return inverse variances of answers; None where all have the same noise."""
+        return None if self.model is None else (self.noise / self.sigma(y)) ** 2
+
+    def weighted(self, trial: Trial) -> Trial:
+        """Return the trial itself: answers have the weights that they came with."""
+        return trial
 
     def price(self, outcome: Fit, data: Dataset, node: float = NODE, tied: bool = True) -> float:
         """Return the description length of a fit, doubled; inf if it is not finite.
 
         With `tied`, a constant that is the same in all trials is one constant; else each trial has its own.
         """
-        n_fitted = outcome.constants.size
-        if tied:
-            moving = self.moves(outcome)
-            n_fitted = data.n_trials * int(moving.sum()) + int((~moving).sum())
+        n_fitted = _n_fitted(outcome, self.moves(outcome), tied)
         price = criterion(float(self.left(outcome, data).sum()), outcome.tree, n_fitted, len(data.y), node)
         return price if np.isfinite(price) else np.inf
+
+    def sigma(self, y: Array) -> Array:
+        """Return the standard deviation of the noise of each answer; where there is no answer, the usual one."""
+        if self.model is None:
+            return np.full(len(y), self.noise)
+        sd = self.model(np.where(np.isfinite(y), y, 0.0))
+        return np.where(np.isfinite(y), np.maximum(sd, LEAST * self.noise), self.noise)
+
+    def tolerance(self, y: Array, weights: Array | None = None) -> Array:
+        """Return how far a formula that is right may be off each answer, of its weight if that is known."""
+        return WITHIN * (self.sigma(y) if weights is None else self.noise / np.sqrt(weights))
+
+    def target(self, data: Dataset) -> float:
+        """Return the normalised error at which a formula for `data` has nothing left to explain: that of the noise."""
+        return float(np.mean(self.noise**2 * np.diff(data.offsets) / squares(data)))
 
     def order(self, outcome: Fit, data: Dataset) -> tuple[float, float]:
         """Return by what fits are put in order: the price, then the length."""
         return self.price(outcome, data), float(len(outcome.tree))
+
+    def near(self, order: tuple[float, float], best: tuple[float, float]) -> bool:
+        """Whether a fit that holds is to be followed beside the best: its price is not much higher."""
+        return order[0] <= best[0] + FOLLOWED
 
     # --- tables of slots ---
 
@@ -269,6 +340,13 @@ class Noisy:
 
 
 Evidence = Exact | Noisy
+
+
+def _n_fitted(outcome: Fit, moving: Flags, tied: bool) -> int:
+    """Return how many numbers were fitted; with `tied`, a constant that is the same in all trials is one number."""
+    if not tied:
+        return int(outcome.constants.size)
+    return len(outcome.constants) * int(moving.sum()) + int((~moving).sum())
 
 
 def squares(data: Dataset) -> Array:

@@ -16,9 +16,9 @@ from deap import gp
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import OracleError, OutOfQueriesError
 from deap_vsr.lab.budget import NAMES, Budget
-from deap_vsr.lab.evidence import Evidence, Exact, Noisy
+from deap_vsr.lab.evidence import LEAST, Evidence, Exact, Noisy
 from deap_vsr.lab.log import Log
-from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers
+from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers, with_errors
 from deap_vsr.lab.trials import MAX_REDRAWS, Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
@@ -41,7 +41,8 @@ class Lab:
         Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
-        with a random stream of its own: go on as if `n` points had been asked.
+        with a random stream of its own: go on as if `n` points had been asked. ``evaluate(X)`` may give the standard
+        error of each answer too: a tuple of two arrays.
     budget : default: no limits
     rng : numpy Generator
     log : path of a CSV file, optional
@@ -116,7 +117,11 @@ class Lab:
     # --- asking ---
 
     def ask(self, X: Array, again: bool = False) -> Array:
-        """Return y, (n_points,), for X of shape (n_points, n_vars); NaN and inf are data.
+        """Return y, (n_points,), for X of shape (n_points, n_vars); NaN and inf are data (:meth:`answers`)."""
+        return self.answers(X, again)[0]
+
+    def answers(self, X: Array, again: bool = False) -> tuple[Array, Array | None]:
+        """Return y, (n_points,), for X of shape (n_points, n_vars), and the weight of each; None: all have the same.
 
         What is known is not asked where the oracle repeats itself, but with `again`. Points that cannot be reached have
         no answer, and cost nothing.
@@ -127,38 +132,50 @@ class Lab:
             Instead of asking one point more than the limit allows.
         """
         X = np.asarray(X, dtype=float)
-        y, known = self.log.known(X, self.repeats and not again)
+        told, known = self.log.known(X, self.repeats and not again)
         reachable = getattr(self.oracle, "reachable", None)
         wanted = ~known if reachable is None else ~known & np.asarray(reachable(X), dtype=bool)
         n_wanted = int(wanted.sum())
         if n_wanted > self.budget.queries_left():
             raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
         if n_wanted == len(X):
-            y = self._measure(X)
+            told = self._measure(X)
         elif n_wanted:
-            y[wanted] = self._measure(X[wanted])
-        return y / self.scale if self.scale != 1.0 else y
+            told[wanted] = self._measure(X[wanted])
+        return self._weighted(*(told / self.scale if self.scale != 1.0 else told).T)
+
+    def _weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
+        """Return answers and their weights: by their own standard errors, or else by what the evidence says."""
+        told = np.isfinite(sigma) & (sigma >= 0)
+        if self.evidence.certain or not told.any():
+            return y, self.evidence.weights(y)
+        noise = self.evidence.noise
+        sd = np.where(told, sigma, self.evidence.sigma(y))
+        return y, (noise / np.maximum(sd, LEAST * noise)) ** 2
 
     def _measure(self, X: Array) -> Array:
-        """Return answers that the log's file holds, or else the oracle's; they are counted and kept."""
-        y, read = self.log.read(X)
+        """Return answers that the log's file holds, or else the oracle's, (n, 2); they are counted and kept."""
+        told, read = self.log.read(X)
         n_asked = len(X) - int(read.sum())
         if n_asked < len(X) and hasattr(self.oracle, "skip"):
             self.oracle.skip(len(X) - n_asked)
         if n_asked:
-            y[~read] = self._answer(X if n_asked == len(X) else X[~read])
+            told[~read] = self._answer(X if n_asked == len(X) else X[~read])
         self.budget.count_queries(len(X))
-        self.log.add(X, y, ~read)
-        return y
+        self.log.add(X, told[:, 0], ~read, told[:, 1])
+        return told
 
     def _answer(self, X: Array) -> Array:
+        """Return what the oracle says, y and its standard errors, (n, 2)."""
+        y, sigma = with_errors(self.oracle.evaluate(X))
         try:
-            y = real_numbers(self.oracle.evaluate(X))
+            told = real_numbers(y), real_numbers(np.full(len(X), np.nan) if sigma is None else sigma)
         except (TypeError, ValueError, OverflowError):
             raise OracleError("the oracle's answer is not an array of numbers") from None
-        if y.shape != (len(X),):
-            raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},)")
-        return y
+        for part in told:
+            if part.shape != (len(X),):
+                raise OracleError(f"the oracle answered in shape {part.shape}, expected ({len(X)},)")
+        return np.column_stack(told)
 
     def draw(self, n_points: int) -> Array:
         """Return points drawn from the domains, (n_points, n_vars)."""
@@ -176,7 +193,7 @@ class Lab:
 
         See :func:`deap_vsr.lab.trials.draw_trials`.
         """
-        return draw_trials(self.variables, self.ask, free, n_trials, n_points, self.rng if rng is None else rng, at)
+        return draw_trials(self.variables, self.answers, free, n_trials, n_points, self.rng if rng is None else rng, at)
 
     def measured(self) -> Trial:
         """Return every finite measurement so far as one trial; of very many as many as tell the same."""
@@ -184,8 +201,8 @@ class Lab:
         if good.sum() > MAX_FITTED:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)
-        everything = tuple(range(self.n_vars))
-        return Trial(self.log.X[good], self.log.y[good] / self.scale, everything, None, int((~good).sum()))
+        y, weights = self._weighted(self.log.y[good] / self.scale, self.log.sigma[good] / self.scale)
+        return Trial(self.log.X[good], y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
     # --- fitting ---
 
@@ -213,9 +230,9 @@ class Lab:
 
         0 if the answers repeat exactly, or if asking again is no second measurement.
         """
-        stated = getattr(self.oracle, "noise_sd", None)
-        if stated is not None:
-            noise = float(stated) / self.scale
+        stated, told = getattr(self.oracle, "noise_sd", None), self.log.sigma[np.isfinite(self.log.sigma)]
+        if stated is not None or len(told):
+            noise = float(stated if stated is not None else np.median(told)) / self.scale
         elif not getattr(self.oracle, "repeatable", True):
             noise = 0.0
         else:

@@ -53,8 +53,11 @@ class Oracle(Protocol):
     def variables(self) -> tuple[Variable, ...]:
         """The inputs with their domains and sampling."""
 
-    def evaluate(self, X: Array) -> Array:
-        """Answer X of shape (n_points, n_vars) with y of shape (n_points,); NaN and inf are data."""
+    def evaluate(self, X: Array) -> Array | tuple[Array, Array]:
+        """Answer X of shape (n_points, n_vars) with y of shape (n_points,), or with y and its standard errors.
+
+        NaN and inf are data.
+        """
 
 
 class View:
@@ -75,8 +78,8 @@ class CallableOracle:
     Parameters
     ----------
     function : callable
-        Takes X of shape (n_points, n_vars) and returns (n_points,); with ``vectorized=False`` it
-        takes one point, an array of shape (n_vars,), and returns a number.
+        Takes X of shape (n_points, n_vars) and returns (n_points,), or a tuple of two such arrays, y and its standard
+        errors; with ``vectorized=False`` it takes one point, an array of shape (n_vars,), and returns a number, or two.
     variables : sequence of Variable or of (low, high)
         The inputs; a bare pair is sampled uniformly.
     function_set : names of the operators that an answer may use
@@ -149,8 +152,11 @@ class CallableOracle:
         self.queries = state["queries"]
         self._rng.bit_generator.state = state["rng"]
 
-    def evaluate(self, X: Array) -> Array:
-        """Return y of shape (n_points,) for X of shape (n_points, n_vars); counts every point."""
+    def evaluate(self, X: Array) -> Any:
+        """Return y of shape (n_points,) for X of shape (n_points, n_vars); counts every point.
+
+        A function that gives standard errors gives a tuple of two arrays.
+        """
         X = np.array(X, dtype=float)  # a copy: the function may do with it what it likes
         if X.ndim != 2 or X.shape[1] != self.n_vars:
             raise OracleError(f"X has shape {X.shape}, expected (n_points, {self.n_vars})")
@@ -162,26 +168,34 @@ class CallableOracle:
                 f"{self.names[column]} = {X[row, column]:g} is outside the oracle's limits {self.limits[column]}"
             )
         self.queries += len(X)
-        y = self._ask(X)
+        y, sigma = self._ask(X)
         if self._sigma:
             y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
-        return y
+        return y if sigma is None else (y, sigma)
 
-    def _ask(self, X: Array) -> Array:
+    def _ask(self, X: Array) -> tuple[Array, Array | None]:
         first = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, X[0], strict=True)) if len(X) else ""
         tried = f"{len(X)} point(s), the first at {first[:200]}"
         try:
             with np.errstate(all="ignore"):
-                answer = self._function(X) if self._vectorized else [self._function(point) for point in X]
+                answer, sigma = self._call(X)
         except Exception as error:
             raise OracleError(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
         try:
-            y = real_numbers(answer)
+            y, errors = real_numbers(answer), None if sigma is None else real_numbers(sigma)
         except (TypeError, ValueError, OverflowError):
             raise OracleError(f"the oracle's answer is not an array of numbers; asked for {tried}") from None
         if y.shape != (len(X),):
             raise OracleError(f"the oracle answered in shape {y.shape}, expected ({len(X)},); asked for {tried}")
-        return y
+        return y, errors
+
+    def _call(self, X: Array) -> tuple[Any, Any | None]:
+        if self._vectorized:
+            return with_errors(self._function(X))
+        answers = [self._function(point) for point in X]
+        if answers and all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers):
+            return tuple(zip(*answers, strict=True))  # type: ignore[return-value]
+        return answers, None
 
 
 class EquationOracle(CallableOracle):
@@ -199,6 +213,12 @@ class EquationOracle(CallableOracle):
             seed=seed,
         )
         self.equation = equation
+
+
+def with_errors(answer: Any) -> tuple[Any, Any | None]:
+    """Return y of an answer and its standard errors, if it has some: if it is a tuple of two sequences."""
+    both = isinstance(answer, tuple) and len(answer) == 2 and all(np.ndim(part) == 1 for part in answer)
+    return answer if both else (answer, None)
 
 
 def real_numbers(answer: Any) -> Array:

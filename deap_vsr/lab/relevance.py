@@ -6,9 +6,14 @@ import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.errors import OutOfQueriesError
+from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
 from deap_vsr.tree.operators import Array
 
+#: Exact answers are the same if they differ by no more, relative to their size: rounding, and a decade.
+SAME = 1e-13
+#: In noise a group of variables is tried at so many times as many points; one of a thousand that do nothing is kept.
+PAIRS_IN_NOISE, LEVEL = 16, 1e-3
 #: With noise, so few variables are not tested: a round of each costs less than what may be lost.
 KEPT_IN_NOISE = 12
 
@@ -20,12 +25,12 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
     whose change never changes y is ruled out; the others are halved. With noise it takes more pairs and a chi-squared
     test, and what is ruled out may matter a little: few variables are all kept.
     """
-    noise = lab.evidence.noise
+    evidence = lab.evidence
     if "relevant" in lab.facts:
         return list(lab.facts["relevant"])
-    if noise > 0 and lab.n_vars <= KEPT_IN_NOISE:
+    if not evidence.certain and lab.n_vars <= KEPT_IN_NOISE:
         return list(range(lab.n_vars))
-    n_pairs = n_pairs if noise == 0 else 16 * n_pairs
+    n_pairs = n_pairs if evidence.certain else PAIRS_IN_NOISE * n_pairs
     last = lab.budget.queries + max_queries
     here, y = _finite_points(lab, n_pairs)
     there = lab.draw(len(here))
@@ -38,13 +43,7 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
             continue
         moved = here.copy()
         moved[:, group] = there[:, group]
-        with np.errstate(all="ignore"):
-            change = np.abs(lab.ask(moved) - y)
-        if noise > 0:
-            unchanged = np.sum(change**2) <= 2.0 * noise**2 * chdtri(len(y), 1e-3)
-        else:
-            unchanged = (change <= 1e-13 * np.abs(y)).all()
-        if unchanged:
+        if _unchanged(y, lab.ask(moved), evidence):
             continue
         if len(group) == 1:
             result.append(group[0])
@@ -53,6 +52,15 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
             groups += [group[half:], group[:half]]
     lab.facts["relevant"] = sorted(result)
     return sorted(result)
+
+
+def _unchanged(y: Array, other: Array, evidence: Evidence) -> bool:
+    """Whether answers are the same but for rounding, or for noise."""
+    with np.errstate(all="ignore"):
+        change = np.abs(other - y)
+        if evidence.certain:
+            return bool((change <= SAME * np.abs(y)).all())
+        return bool(np.sum((change / evidence.sigma(y)) ** 2) <= 2.0 * chdtri(len(y), LEVEL))
 
 
 def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_values: int = 3) -> Array | None:
@@ -69,7 +77,8 @@ def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_v
     X[:, column] = lab.draw(len(X))[:, column]
     y = lab.ask(X).reshape(n_tried, n_values)
     with np.errstate(all="ignore"):
-        seen = np.where(np.isfinite(y).all(axis=1), y.var(axis=1, ddof=1) / lab.evidence.noise**2, 0.0)
+        noise = lab.evidence.sigma(y.ravel()).reshape(y.shape)
+        seen = np.where(np.isfinite(y).all(axis=1), y.var(axis=1, ddof=1) / np.mean(noise**2, axis=1), 0.0)
     best = np.argsort(-seen, kind="stable")
     n_seen = int(np.sum(seen > chdtri(n_values - 1, 1e-4 / n_tried) / (n_values - 1)))
     if not n_seen:

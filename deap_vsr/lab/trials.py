@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deap_vsr.errors import NoValuesError, OracleError
+from deap_vsr.lab.oracle import Oracle, with_errors
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree.operators import Array
-
-if TYPE_CHECKING:
-    from deap_vsr.lab.oracle import Oracle
 
 #: How often a setting, or the points missing in a trial, are drawn again before giving up: a region of a tenth of the
 #: domain is found by then, nearly always.
@@ -50,13 +47,18 @@ def sample_trials(
     rng: np.random.Generator,
     settings: Array | None = None,
 ) -> list[Trial]:
-    """Sample trials of an oracle, as :func:`draw_trials` does."""
-    return draw_trials(oracle.variables, oracle.evaluate, free, n_trials, n_points, rng, settings)
+    """Sample trials of an oracle, as :func:`draw_trials` does; standard errors of points become weights."""
+
+    def ask(X: Array) -> tuple[Array, Array | None]:
+        y, sigma = with_errors(oracle.evaluate(X))
+        return np.asarray(y, dtype=float), None if sigma is None else 1.0 / np.asarray(sigma, dtype=float) ** 2
+
+    return draw_trials(oracle.variables, ask, free, n_trials, n_points, rng, settings)
 
 
 def draw_trials(
     variables: Sequence[Variable],
-    ask: Callable[[Array], Array],
+    ask: Callable[[Array], tuple[Array, Array | None]],
     free: Iterable[int],
     n_trials: int,
     n_points: int,
@@ -69,7 +71,7 @@ def draw_trials(
 
     Parameters
     ----------
-    ask : X of shape (n_points, n_vars) -> y of shape (n_points,)
+    ask : X of shape (n_points, n_vars) -> y of shape (n_points,), and their weights or None
     free : columns (from 0) that vary within a trial; the others are controlled
     settings : array of shape (n_trials, n_vars), optional
         Values of the controlled variables; by default each trial draws its own.
@@ -95,7 +97,7 @@ def draw_trials(
 
 def _draw_trial(
     variables: Sequence[Variable],
-    ask: Callable[[Array], Array],
+    ask: Callable[[Array], tuple[Array, Array | None]],
     free: tuple[int, ...],
     n_points: int,
     rng: np.random.Generator,
@@ -104,7 +106,8 @@ def _draw_trial(
     """Draw one trial; a setting at which nothing is finite is drawn anew unless it is given."""
     n_vars = len(variables)
     X: Array = np.empty((0, n_vars))
-    y: Array = np.empty(0)
+    y, weights = np.empty((2, 0))
+    weighted = False
     dropped = 0
     setting = fixed
     for _ in range(MAX_REDRAWS):
@@ -112,15 +115,17 @@ def _draw_trial(
             setting = draw_inputs(variables, 1, rng)[0]
         points = np.tile(setting, (n_points - len(y), 1))
         points[:, free] = draw_inputs([variables[column] for column in free], len(points), rng)
-        answer = ask(points)
+        answer, known = ask(points)
         good = np.isfinite(answer)
         dropped += int(np.sum(~good))
         X, y = np.vstack([X, points[good]]), np.append(y, answer[good])
+        weighted = known is not None
+        weights = np.append(weights, known[good] if known is not None else np.ones(int(good.sum())))
         if len(y) == n_points:
-            return Trial(X, y, free, None, dropped)
+            return Trial(X, y, free, weights if weighted else None, dropped)
         if len(y) < max(1, n_points // 2) and fixed is None:  # hardly anything is finite here: another setting
             dropped += len(y)
-            setting, X, y = None, X[:0], y[:0]
+            setting, X, y, weights = None, X[:0], y[:0], weights[:0]
     held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"
     last = ", ".join(f"{v.name}={value:g}" for v, value in zip(variables, points[0], strict=True))
     raise NoValuesError(

@@ -13,7 +13,7 @@ from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.criterion import criterion
-from deap_vsr.lab.evidence import Exact, FreezeRule, Noisy
+from deap_vsr.lab.evidence import Exact, FreezeRule
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
@@ -29,14 +29,11 @@ from deap_vsr.tree.tidy import with_differences, with_squares
 
 #: When a formula is exact, on fresh data: a decade above what refitted laws of many terms leave by rounding.
 EXACT = FreezeRule(error=1e-18)
-#: How many standard deviations of the noise, known to a tenth, a point outside the domain may be off: nearly all are
-#: within 4.
-OUTSIDE = 4.5
 #: The share of points outside the domain at which a formula must hold, as an oracle may end there, and of everything
 #: that was measured, where only points beside a pole may be off.
 AGREES, AGREES_WITH_LOG = 0.9, 0.99
-#: How far an exact formula may be off, relative to y and to its median: half the digits, as outside more are lost.
-RELATIVE, OF_MEDIAN = 1e-7, 1e-9
+#: Of fewer answers outside no share is taken.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -63,9 +60,9 @@ def finish(tree: MaskedTree, lab: Lab, data: Dataset | None = None) -> Finished 
 
     Exact answers are asked for anew; noisy ones are all that were measured, or `data` (one trial).
     """
-    if isinstance(lab.evidence, Noisy):
-        return finished_in_noise(tree, data or Dataset.of([lab.measured()]), lab, lab.evidence)
-    return finished(tree, lab)
+    if lab.evidence.certain:
+        return finished(tree, lab)
+    return finished_in_noise(tree, data or Dataset.of([lab.measured()]), lab)
 
 
 # --- exact answers ------------------------------------------------------------------------
@@ -80,7 +77,7 @@ def finished(tree: MaskedTree, lab: Lab) -> Finished | None:
         (trial,) = lab.trials(range(lab.n_vars), 1, n_points)
     except NoValuesError:
         return None
-    data = Dataset.of([replace(trial, weights=lab.evidence.weights(trial.y))])
+    data = Dataset.of([lab.evidence.weighted(trial)])
     outcome = lab.fit(skeleton, data, n_starts=0)
     standing = replace(outcome, constants=np.array([skeleton.constants]).reshape(1, -1))
     found: MaskedTree | None = None
@@ -150,8 +147,9 @@ def shortened(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree:
 # --- noisy answers ------------------------------------------------------------------------
 
 
-def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab, evidence: Noisy) -> Finished:
+def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
     """Return the formula with its constants fitted together to all `data` (one trial) and shortly written."""
+    evidence = lab.evidence
     outcome = lab.fit(reopened(tree), data, n_starts=0)
     if not outcome.determined.all():
         outcome = identified(outcome, data, lab)
@@ -160,13 +158,13 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab, evidence: Noisy
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)
     errors = evidence.standard_errors(outcome, data)[0]
-    short = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab, evidence)))
+    short = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab)))
     written = with_differences(without_neutral(fold(short)), lab.function_set)
     known = lab.fit(reopened(written), data, n_starts=0)  # also of numbers that were restored to few digits
     return Finished(written, tuple(evidence.standard_errors(known, data)[0].tolist()), price)
 
 
-def better(trees: Sequence[MaskedTree], lab: Lab, evidence: Noisy, n_points: int = 1000) -> int:
+def better(trees: Sequence[MaskedTree], lab: Lab, n_points: int = 1000) -> int:
     """Return which finished formula is best on fresh data: by what it leaves, its constants and its length.
 
     The first, if the others are the same terms in brackets, or there are too few points to tell.
@@ -183,12 +181,12 @@ def better(trees: Sequence[MaskedTree], lab: Lab, evidence: Noisy, n_points: int
         return 0
     prices = []
     for tree in trees:
-        left = float(evidence.left(lab.fit(literals(tree), data), data).sum())
+        left = float(lab.evidence.left(lab.fit(literals(tree), data), data).sum())
         prices.append(criterion(left, reopened(tree), sum(map(_counts, _numbers(tree))), n_points))
     return int(np.argmin(prices))
 
 
-def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy) -> Array:
+def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab) -> Array:
     """Return the constants with short numbers restored, if the formula with them leaves no more than chance allows."""
     values = outcome.constants[0]
     unit = spread(data.y, data.weight)
@@ -197,11 +195,11 @@ def _short(outcome: Fit, data: Dataset, errors: Array, lab: Lab, evidence: Noisy
     A = J * unit
     straight = values @ A - residuals * unit  # as if the formula were linear in its constants, which it is nearby
     plain = np.array([rounded(float(v), float(e)) for v, e in zip(values, errors, strict=True)])
-    short = with_short_numbers(A, straight, evidence.noise, values, errors)
+    short = with_short_numbers(A, straight, lab.evidence.noise, values, errors)
     least = float(np.sum((residuals * unit) ** 2))
     with np.errstate(all="ignore"):
         there = outcome.tree.with_constants(short).evaluate(data.columns.T)
-        grown = (float(np.sum((there - data.y) ** 2)) - least) / evidence.noise**2
+        grown = (float(np.sum(((there - data.y) * data.weight) ** 2)) - least) / lab.evidence.noise**2
     n_short = sum(short_in_noise(v, e) == s for v, e, s in zip(values.tolist(), errors.tolist(), short, strict=True))
     return short if grown <= chdtri(max(n_short, 1), SIGNIFICANCE) + 1.0 else plain
 
@@ -234,31 +232,22 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = 
     wider = [_wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
     lab.budget.count(1)
     X = draw_inputs(wider, n_points, lab.rng)
-    y = lab.ask(X)
+    y, weights = lab.answers(X)
     good = np.isfinite(y)
-    if good.sum() < 8:
+    if good.sum() < FEW:
         return True
-    X, y = X[good], y[good]
-    if isinstance(lab.evidence, Noisy):
-        with np.errstate(all="ignore"):
-            off = np.abs(_refitted(tree, Trial(X, y), lab).evaluate(X, lab.pset) - y) / (OUTSIDE * lab.evidence.noise)
-        return bool(np.mean(off <= 1.0) >= AGREES)
+    outside = Trial(X[good], y[good], weights=None if weights is None else weights[good])
     known = lab.measured()
-    return _agreement(tree, X, y, lab) >= AGREES and _agreement(tree, known.X, known.y, lab) >= AGREES_WITH_LOG
+    if not lab.evidence.certain:  # outside, constants that are a little off are far off
+        tree = lab.fit(reopened(tree), Dataset.of([known]), n_starts=0).trees[0]
+    return _agreement(tree, outside, lab) >= AGREES and _agreement(tree, known, lab) >= AGREES_WITH_LOG
 
 
-def _agreement(tree: MaskedTree, X: Array, y: Array, lab: Lab) -> float:
-    """Return the share of exact answers that a formula gives, but for the last digits."""
+def _agreement(tree: MaskedTree, trial: Trial, lab: Lab) -> float:
+    """Return the share of answers from which a formula is off by no more than it may be."""
+    allowed = lab.evidence.tolerance(trial.y, trial.weights)
     with np.errstate(all="ignore"):
-        allowed = RELATIVE * np.abs(y) + OF_MEDIAN * np.median(np.abs(y))
-        return float(np.mean(np.abs(tree.evaluate(X, lab.pset) - y) <= allowed))
-
-
-def _refitted(tree: MaskedTree, outside: Trial, lab: Lab) -> MaskedTree:
-    """Return the formula fitted to all that was measured, and to points outside."""
-    inside = lab.measured()
-    data = Dataset.of([Trial(np.vstack([inside.X, outside.X]), np.append(inside.y, outside.y))])
-    return lab.fit(reopened(tree), data, n_starts=0).trees[0]
+        return float(np.mean(np.abs(tree.evaluate(trial.X, lab.pset) - trial.y) <= allowed))
 
 
 def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:

@@ -27,7 +27,7 @@ def identified(outcome: Fit, data: Dataset, lab: Lab) -> Fit:
     every later round would grow in the wrong places. The given outcome is returned where the rewritten one does
     not fit or is determined no better.
     """
-    exact = lab.evidence.noise == 0
+    exact = lab.evidence.certain
     tree = expand(_with_whole_numbers(outcome) if exact else outcome.tree, lab.function_set)
     while tree is not None:
         rewritten = lab.fit(tree, data)

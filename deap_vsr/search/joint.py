@@ -67,7 +67,7 @@ class Joint:
         # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be needed.
         columns = new if any(tree.slots and not all(tree.mask) for tree in pool) else freed
         task = Task(
-            pool, draw, lab.function_set, columns, lab.n_vars, lab.budget, self.options.rule.error, lab.rng, effort,
+            pool, draw, lab.function_set, columns, lab.n_vars, lab.budget, known.target, lab.rng, effort, lab.evidence,
             tell=known.tell, resume=known.resume,
         )  # fmt: skip
         found = self.regressor.regress(task)[: self.options.pool_size]

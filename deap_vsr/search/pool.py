@@ -86,6 +86,14 @@ class PoolSearch:
         """The error of the best of the hall."""
         return self.hall.best[0][0] if self.hall is not None and self.hall.best else np.inf
 
+    @property
+    def target(self) -> float:
+        """The error at which a regressor has done its work."""
+        options = self.expansion.options
+        if options.published or self.hall is None:
+            return options.rule.error
+        return self.lab.evidence.target(self.hall.all)
+
     def _free_only(self, relevant: Sequence[int]) -> None:
         """Leave variables that do not matter as they are; where none does, all are freed."""
         self.relevant = tuple(relevant) or tuple(range(self.lab.n_vars))
@@ -132,7 +140,7 @@ class PoolSearch:
 
     def _measured(self) -> tuple[Array, Array] | None:
         log, whole = self.lab.log, any(variable.sampling == "integer" for variable in self.lab.variables)
-        return (log.X, log.y) if whole or self.lab.evidence.noise > 0 else None
+        return (log.X, log.y) if whole or not self.lab.evidence.certain else None
 
     def restore(self, state: Json) -> None:
         """Take over a state that :meth:`state` returned."""
@@ -208,7 +216,7 @@ class PoolSearch:
             self._tell(self.best_error, self.latest, lambda: self.resume)
             resume, self.resume = self.resume, None
             states = [replace(state, freed=freed[: len(freed) - len(new)]) for state in states]
-            known = Known(tell=self._tell, resume=resume)
+            known = Known(target=self.target, tell=self._tell, resume=resume)
             grown = free(states, new, self.expansion, lab, known=known, tie=not options.published)
             self.states = states = next(grown, [])
             if not states:
@@ -272,7 +280,7 @@ class PoolSearch:
 
     def _candidate(self, hall: Hall) -> MaskedTree | None:
         """Return what may be the answer: the best of the hall, or the next that is exact where others were refused."""
-        if self.lab.evidence.noise > 0:
+        if not self.lab.evidence.certain:
             exact = [tree for _, tree in hall.best[:CANDIDATES]]
         else:
             exact = [tree for error, tree in hall.best if error <= self.expansion.options.rule.error]

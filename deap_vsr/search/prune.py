@@ -8,7 +8,7 @@ import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.lab.criterion import NODE
-from deap_vsr.lab.evidence import Noisy
+from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.expand import expand
@@ -28,7 +28,7 @@ def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
     return kept
 
 
-def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Noisy, node: float = NODE) -> Fit:
+def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: float = NODE) -> Fit:
     """Return the fit without what is not worth its nodes, at the price of `node` each, and constants.
 
     Backward elimination: an operand takes the place of its operator, whichever lowers the price most, until none

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import OutOfQueriesError
-from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.freezing import freeze
 from deap_vsr.search.prune import unlike
@@ -17,8 +16,6 @@ from deap_vsr.search.tables import NOTHING, Grown, Known
 from deap_vsr.search.ties import factor_ties
 from deap_vsr.tree import MaskedTree
 
-#: A formula whose price in noise is so much above the best one's is not followed: a Bayes factor of exp(-20).
-FOLLOWED = 40.0
 #: Where more formulas hold in noise than can be followed, so many times the data decide: half the standard errors.
 MORE_DATA = 4
 
@@ -123,9 +120,9 @@ def _judged(
 
 def _near(holding: list[Held], lab: Lab) -> tuple[list[Held], list[Held]]:
     """Return what is not much worse than the best, and of that what is not the same in other words."""
-    if not isinstance(lab.evidence, Noisy):
-        return holding, holding
-    near = [item for item in holding if item[0][0] <= holding[0][0][0] + FOLLOWED]
+    near = [item for item in holding if lab.evidence.near(item[0], holding[0][0])]
+    if lab.evidence.certain:
+        return near, near
     distinct = {id(outcome) for outcome in unlike([outcome for _, outcome, _ in near], len(near))}
     return near, [item for item in near if id(item[1]) in distinct]
 

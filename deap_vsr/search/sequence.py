@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import better
 from deap_vsr.search.joint import Joint
@@ -61,7 +60,7 @@ def _goes_on(found: Found, expansion: Joint | Slotwise | Sums, lab: Lab) -> bool
     if found.stopped_by == "found":
         return isinstance(expansion, Sums) and not _convincing(found)
     # In noise a table may want more points than there are, and what is left may do for joint expansion.
-    in_noise = lab.evidence.noise > 0 and isinstance(expansion, Slotwise)
+    in_noise = not lab.evidence.certain and isinstance(expansion, Slotwise)
     return found.stopped_by in (("exhausted", "queries") if in_noise else ("exhausted",))
 
 
@@ -85,8 +84,7 @@ def _together(first: Found, second: Found, lab: Lab) -> Found:
     if first.stopped_by == "found":
         shorter = False
         if second.stopped_by == "found" and first.tree is not None and second.tree is not None:
-            assert isinstance(lab.evidence, Noisy)
-            shorter = better([first.tree, second.tree], lab, lab.evidence) == 1
+            shorter = better([first.tree, second.tree], lab) == 1
         stopped_by = "interrupted" if second.stopped_by == "interrupted" else "found"
         best, other = (second, first) if shorter else (first, second)
         return replace(best, rounds=[*other.rounds, *best.rounds], stopped_by=stopped_by)

@@ -7,13 +7,13 @@ are fitted. Repeated for several values, every slot has a table in one variable,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.lab.evidence import FreezeRule, Noisy, squares
+from deap_vsr.lab.evidence import Evidence, FreezeRule, squares
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.relevance import settings_that_show
 from deap_vsr.lab.trials import Trial
@@ -39,6 +39,8 @@ from deap_vsr.tree.operators import Array
 #: When a skeleton holds in a trial, and a constant is the same in all, where answers are exact: rounding and no more.
 #: At 1e-12 polynomials pass for functions.
 EXACT = FreezeRule(error=1e-17, spread=1e-19)
+#: The error at which the exact table of a slot is solved: rounding, and some decades.
+TABLE_TARGET = 1e-18
 #: Of a table, so many values must have been measured at all settings: half a domain without values is no table.
 COMPLETE = 0.6
 #: What a node costs while a formula grows in noise: what is dropped for its length does not come back. A
@@ -77,8 +79,13 @@ class SlotOptions:
     """Whether points are so few that variables are freed as they come, and not tried beforehand."""
 
     @classmethod
+    def of(cls, evidence: Evidence, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
+        """Return options for answers of a kind, in a run that may ask so many points."""
+        return cls.within(queries, n_vars) if evidence.certain else cls.in_noise()
+
+    @classmethod
     def within(cls, queries: float, n_vars: int) -> SlotOptions:
-        """Return options for a run that may ask so many points: small tables where there are few for each variable."""
+        """Return options for exact answers: small tables where there are few points for each variable."""
         if queries >= 250 * n_vars:
             return cls()
         few = Sweep(8) if queries < 80 * n_vars else Sweep(10)
@@ -117,7 +124,7 @@ class Slotwise:
         points are compared on the same data.
         """
         (column,) = new
-        if isinstance(lab.evidence, Noisy):
+        if not lab.evidence.certain:
             for number, sweep in enumerate(self.options.sweeps):
                 grown: list[Grown] = []
                 for state in states:
@@ -149,11 +156,11 @@ class Slotwise:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
             return None
-        return Dataset.of([replace(trial, weights=lab.evidence.weights(trial.y)) for trial in trials])
+        return Dataset.of([lab.evidence.weighted(trial) for trial in trials])
 
     def settled(self, outcome: Fit, data: Dataset, lab: Lab) -> Fit | None:
         """Return a fit that holds, in noise without what does nothing; None if the data do not determine it."""
-        if not isinstance(lab.evidence, Noisy):
+        if lab.evidence.certain:
             return outcome
         # Only what does nothing: with all data, in the end, it will be seen what is worth its nodes.
         outcome = pruned(outcome, data, lab, lab.evidence, IDLE)
@@ -204,11 +211,13 @@ class Slotwise:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at
         X = table_inputs(lab.variables, at, freed, column, grid, B, lab.rng)
-        y = lab.ask(X.reshape(K * J * B, -1)).reshape(K, J, B)
+        y, weights = lab.answers(X.reshape(K * J * B, -1))
+        y, weights = y.reshape(K, J, B), None if weights is None else weights.reshape(K, J, B)
         lab.budget.count(0)
         if held_at is None:
             tame = np.argsort([_decades(y[k]) for k in range(K)], kind="stable")[: self.options.n_settings]
             X, y, at, K = X[tame], y[tame], at[tame], len(tame)
+            weights = None if weights is None else weights[tame]
         if B == 1:  # the slot is y itself
             slots = np.where(np.isfinite(y), y, np.nan)
             tables = SlotTables(column, grid, slots, np.zeros(slots.shape), at, lab.evidence).complete()
@@ -217,7 +226,12 @@ class Slotwise:
         places = np.argwhere(np.isfinite(y).all(axis=2))
         if not len(places):
             return None
-        data = Dataset.of([Trial(X[k, j], y[k, j], weights=lab.evidence.weights(y[k, j])) for k, j in places])
+        data = Dataset.of(
+            [
+                lab.evidence.weighted(Trial(X[k, j], y[k, j], weights=None if weights is None else weights[k, j]))
+                for k, j in places
+            ]
+        )
         outcome = lab.fit(tree, data, n_starts=2 if sweep.n_points or sweep is self.options.sweeps[0] else 4)
         known = lab.evidence.standard_errors(outcome, data)
         good = lab.evidence.fitting(outcome, data) & outcome.determined.all(axis=1) & np.isfinite(known).all(axis=1)
@@ -232,13 +246,13 @@ class Slotwise:
         trials, evidence = tables.trials(slot), lab.evidence.of_tables()
         data = Dataset.of(trials)
         limit = evidence.table_limits(len(tables.grid), 1)[0]
-        target = 1e-18 if evidence.noise == 0 else float(np.mean(limit / squares(data)))
+        target = TABLE_TARGET if evidence.certain else float(np.mean(limit / squares(data)))
         task = Task(
             [], lambda rng: trials, lab.function_set, (tables.column,), lab.n_vars,
             lab.budget.part(self.options.share), target, lab.rng, effort, evidence,
         )  # fmt: skip
         found = self.regressor.regress(task)
-        if not isinstance(evidence, Noisy):
+        if evidence.certain:
             return found
         outcomes = []
         for form in found[:MAX_FORMS]:

@@ -148,7 +148,7 @@ class Sums:
         n_distinct = len(np.unique(trial.X, axis=0))  # points asked again tell of the noise, not of more terms
         most = FEW_TERMS if hopeless else min(MAX_TERMS, TERMS_A_VARIABLE * len(columns) + 1)
         most = min(most, max(n_distinct // POINTS_A_TERM, 2))
-        block = (_bounded(A), trial.y - _rest(tree, trial.X))
+        block = _in_weights(_bounded(A), trial.y - _rest(tree, trial.X), trial)
         chosen = _best([block], lab, np.array(costs), list(range(len(own))), most)
         lab.budget.count(len(A))
         kept = without_terms(tree, np.array([i not in chosen for i in range(len(own))]))
@@ -235,7 +235,15 @@ def _block(tree: MaskedTree, trial: Trial, atoms: Sequence[Sequence[Node]]) -> t
     basis, values = _basis(tree, trial.X), evaluate(atoms, trial.X)
     with np.errstate(all="ignore"):
         products = (basis[:, None] * values[None]).reshape(-1, len(trial.y))
-    return _bounded(np.vstack([basis, products])), trial.y - _rest(tree, trial.X)
+    return _in_weights(_bounded(np.vstack([basis, products])), trial.y - _rest(tree, trial.X), trial)
+
+
+def _in_weights(A: Array, y: Array, trial: Trial) -> tuple[Array, Array]:
+    """Return candidates and what they explain as least squares takes them: each point by its weight."""
+    if trial.weights is None:
+        return A, y
+    root = np.sqrt(trial.weights)
+    return A * root, y * root
 
 
 def _bounded(A: Array) -> Array:

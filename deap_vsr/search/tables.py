@@ -88,11 +88,12 @@ class Known:
     ----------
     held_at : settings of what is held, (K, m); default: drawn anew
     ready : forms of slots that have been found before
-    tell, resume : see :class:`deap_vsr.search.contract.Task`
+    target, tell, resume : see :class:`deap_vsr.search.contract.Task`
     """
 
     held_at: Array | None = None
     ready: Solutions | None = None
+    target: float = 0.0
     tell: Callable[[float, MaskedTree, Callable[[], Json]], None] = lambda error, tree, state: None
     resume: Json | None = None
 
@@ -120,7 +121,7 @@ def combinations(tree: MaskedTree, parent: State, solutions: Solutions, count: i
     """Yield the tree, that of `parent` or one like it, with forms in its slots, the simplest first, `count` at most."""
     forms, measured = solutions.forms, solutions.tables
     means = measured.slots.mean(axis=1)  # (n_settings, n_slots)
-    for choice in islice(_choices([len(found) for found in forms.values()], measured.evidence.noise > 0), count):
+    for choice in islice(_choices([len(found) for found in forms.values()], not measured.evidence.certain), count):
         chosen = {place: found[i] for (place, found), i in zip(forms.items(), choice, strict=True)}
         nodes: list[object] = []
         starts: list[Array] = []
@@ -141,7 +142,7 @@ def combinations(tree: MaskedTree, parent: State, solutions: Solutions, count: i
                 measured.slots[:, :, (slot := tree.open_constants.index(position))],
                 candidate.tree,
                 candidate.constants,
-                measured.errors[:, :, slot] if measured.evidence.noise > 0 else None,
+                None if measured.evidence.certain else measured.errors[:, :, slot],
             )
             for position, candidate in chosen.items()
         ]

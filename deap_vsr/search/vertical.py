@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.checkpoint import Checkpoint
@@ -73,7 +72,7 @@ def vertical(
         numeric = tuple((column,) for column in range(lab.n_vars))
         return _pool(lab, expansion, numeric if schedule is None else schedule, tell, checkpoint)
     search: DepthFirst | Beam
-    if isinstance(expansion, Slotwise) and lab.evidence.noise == 0:
+    if isinstance(expansion, Slotwise) and lab.evidence.certain:
         search = DepthFirst(lab, expansion, tell)
     else:
         search = Beam(lab, expansion, tell)
@@ -229,7 +228,6 @@ class Beam:
     def _finish(self) -> str:
         """Fit everything that was measured together; returns what stopped the search."""
         lab, evidence, expansion = self.lab, self.evidence, self.expansion
-        assert isinstance(evidence, Noisy)
         last_points = expansion.options.last_points if isinstance(expansion, Sums) else LAST_POINTS
         last_points = min(last_points, FEW_POINTS) if self.hopeless else last_points
         share = min(1.0, max(lab.budget.queries_left(), 0.0) / (last_points + 2 * CHECK_POINTS))
@@ -244,7 +242,7 @@ class Beam:
         trees = [state.tree for state in self.states]
         if isinstance(expansion, Sums):
             trees = [expansion.last_look(self.states[0], self.columns, lab, self.hopeless)]
-        formulas = [finished_in_noise(tree, data, lab, evidence) for tree in trees]
+        formulas = [finished_in_noise(tree, data, lab) for tree in trees]
         best = min(formulas, key=lambda formula: formula.price)
         self.answer = best
         self.journal.lead_to(self.states[formulas.index(best)])
@@ -296,7 +294,7 @@ def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint
 def simplest_first(lab: Lab, regressor: Regressor) -> tuple[int, ...]:
     """Return the variables in the order of their reduced forms, the simplest first; those that do not matter last."""
     lab.begin()
-    if lab.evidence.noise > 0:  # tables would take more points than the order is worth
+    if not lab.evidence.certain:  # tables would take more points than the order is worth
         return tuple(range(lab.n_vars))
     expansion = Slotwise(regressor, SlotOptions())
     exact = lab.at(lab.evidence.at(EXACT))

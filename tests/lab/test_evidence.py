@@ -251,25 +251,35 @@ def test_the_limits_of_a_table_are_its_points_or_what_chance_allows():
 # --- weights ------------------------------------------------------------------------------
 
 
+def _relative(y):
+    return Exact().weighted(Trial(np.zeros((len(y), 1)), y)).weights
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_values_of_one_sign_that_span_decades_count_relative_to_their_size(sign):
     y = sign * np.array([1.0, 10.0, 1e4])
-    np.testing.assert_allclose(Exact().weights(y) * y**2, [1e8, 1e8, 1e8])
+    np.testing.assert_allclose(_relative(y) * y**2, [1e8, 1e8, 1e8])
 
 
 @pytest.mark.parametrize("y", [[1.0, 10.0], [-1.0, 1e5], [0.0, 1e5], [1e-5, 0.0, 1e5], [], [2.0], [0.0]])
 def test_values_of_both_signs_with_zero_or_of_one_size_count_alike(y):
-    assert Exact().weights(np.array(y)) is None
+    assert _relative(np.array(y)) is None
 
 
 def test_the_smallest_of_many_decades_do_not_get_weights_without_end():
-    weights = Exact().weights(np.array([1e-200, 1e-30, 1.0, 1e3]))
+    weights = _relative(np.array([1e-200, 1e-30, 1.0, 1e3]))
     assert np.isfinite(weights).all()
     assert weights.max() == pytest.approx(1e24)
 
 
-def test_noisy_values_count_alike():
-    assert Noisy(0.1).weights(np.array([1.0, 10.0, 1e4])) is None
+def test_noisy_values_count_alike_unless_their_noise_depends_on_them():
+    y = np.array([1.0, 10.0, 1e4, np.nan])
+    assert Noisy(0.1).weights(y) is None
+    growing = Noisy(0.1, model=lambda y: 0.01 * np.abs(y))
+    np.testing.assert_allclose(growing.sigma(y), [0.01, 0.1, 100.0, 0.1])
+    np.testing.assert_allclose(growing.weights(y), [100.0, 1.0, 1e-6, 1.0])
+    np.testing.assert_allclose(growing.tolerance(y), 4.5 * growing.sigma(y))
+    assert growing.sigma(np.zeros(1)) == pytest.approx(1e-4)  # nothing decides alone
 
 
 def test_a_mean_of_what_the_data_do_not_determine_is_none_without_a_warning():

@@ -306,6 +306,39 @@ def test_noise_that_is_stated_is_not_measured():
     assert lab.repeats
 
 
+def test_standard_errors_of_points_are_weights():
+    law = lambda X: (X[:, 0], np.where(X[:, 0] > 2.0, 0.2, 0.1))  # noqa: E731
+    lab = Lab(CallableOracle(law, [(0.0, 3.0)]))
+    lab.begin()
+    assert lab.evidence.noise == pytest.approx(0.1)
+    y, weights = lab.answers(np.array([[1.0], [2.5]]))
+    np.testing.assert_array_equal(y, [1.0, 2.5])
+    np.testing.assert_allclose(weights, [1.0, 0.25])
+    (trial,) = lab.trials([0], 1, 20)
+    np.testing.assert_allclose(trial.weights, np.where(trial.X[:, 0] > 2.0, 0.25, 1.0))
+    assert len(lab.measured().weights) == len(lab.log)
+
+
+def test_a_law_is_found_where_each_answer_has_a_standard_error():
+    rng = np.random.default_rng(1)
+
+    def measure(X):
+        sigma = np.where(X[:, 0] > 2.0, 0.5, 0.005)
+        return 1.5 * X[:, 0] * X[:, 1] + 0.7 + sigma * rng.standard_normal(len(X)), sigma
+
+    result = discover(CallableOracle(measure, [(0.5, 3.0)] * 2), seed=0, max_queries=6000)
+    assert result.stopped_by == "found"
+    X = np.array([[1.0, 2.0], [3.0, 0.7]])
+    np.testing.assert_allclose(result.tree.evaluate(X), 1.5 * X[:, 0] * X[:, 1] + 0.7, rtol=2e-3)
+
+
+def test_a_function_of_one_point_may_give_its_standard_error():
+    oracle = CallableOracle(lambda x: (x[0], 0.1), [(0.0, 3.0)], vectorized=False)
+    y, sigma = oracle.evaluate(np.array([[1.0], [2.0], [2.5]]))
+    np.testing.assert_array_equal(y, [1.0, 2.0, 2.5])
+    np.testing.assert_array_equal(sigma, [0.1] * 3)
+
+
 def test_where_asking_again_is_no_second_measurement_noise_is_not_looked_for():
     oracle = Drifting(repeatable=False)
     lab = Lab(oracle)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, discover
+from deap_vsr import CallableOracle, Variable, discover
 from deap_vsr.errors import LogError, OutOfQueriesError, VsrError
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
@@ -66,7 +66,40 @@ def test_the_file_may_be_named_by_text_and_is_in_a_folder_that_is_there(path):
 def test_names_with_commas_are_quoted(path):
     Log(["a, b", 'c"d'], path).add(np.array([[1.0, 2.0]]), np.array([3.0]), np.array([True]))
     again = Log(["a, b", 'c"d'], path)
-    assert again.read(np.array([[1.0, 2.0]]))[0] == [3.0]
+    assert again.read(np.array([[1.0, 2.0]]))[0][0, 0] == 3.0
+
+
+class WithErrors:
+    """An oracle whose answers have standard errors, some of them unknown."""
+
+    variables = (
+        Variable("x1", 0.0, 3.0, "uniform", "positive", ""),
+        Variable("x2", 0.0, 3.0, "uniform", "positive", ""),
+    )
+    asked = 0
+
+    def evaluate(self, X):
+        self.asked += len(X)
+        return X.sum(axis=1), np.where(X[:, 0] > 1.0, 0.1 * X[:, 0], np.nan)
+
+
+def test_standard_errors_are_kept_and_read_again(path):
+    Lab(WithErrors(), log=path).ask(POINTS)
+    assert path.read_text().splitlines()[0] == "x1,x2,y,sigma"
+    again = Lab(WithErrors(), log=path)
+    again.ask(POINTS)
+    assert again.oracle.asked == 0
+    np.testing.assert_array_equal(again.log.sigma, WithErrors().evaluate(POINTS)[1])
+
+
+def test_a_log_that_has_no_standard_errors_yet_gets_a_column_for_them(path):
+    log = Log(["x1", "x2"], path)
+    log.add(np.ones((1, 2)), np.array([3.0]), np.array([True]))
+    log.add(np.zeros((1, 2)), np.array([np.nan]), np.array([True]), np.array([0.5]))
+    assert path.read_text() == "x1,x2,y,sigma\n1.0,1.0,3.0,\n0.0,0.0,nan,0.5\n"
+    again = Log(["x1", "x2"], path)
+    np.testing.assert_array_equal(again.read(np.ones((1, 2)))[0], [[3.0, np.nan]])
+    np.testing.assert_array_equal(again.read(np.zeros((1, 2)))[0], [[np.nan, 0.5]])
 
 
 def test_a_log_without_a_file_holds_all_measurements_in_order():
