@@ -90,7 +90,7 @@ def test_in_noise_a_real_constant_is_frozen_at_the_mean_of_least_variance():
 def test_the_last_fit_restores_short_numbers_and_tells_the_errors_in_order(seed):
     data = noisy_data("2.5*exp(-0.7*x1) + 0.123456*x2", 4000, seed=seed)
     start = MaskedTree.from_infix("2.4*exp(-0.72*x1) + 0.12*x2")
-    found = finished_in_noise(start, data, lab_of(law("x1")), Noisy(NOISE))
+    found = finished_in_noise(start, data, lab_of(law("x1")).at(Noisy(NOISE)))
     numbers = [node.value for node in found.tree if not node.arity and not isinstance(node.value, str)]
     assert numbers[:2] == pytest.approx([2.5, -0.7], abs=4 * max(found.standard_errors))
     assert len(found.standard_errors) == 3
@@ -105,7 +105,7 @@ def test_the_last_fit_restores_short_numbers_and_tells_the_errors_in_order(seed)
 
 def test_a_constant_that_is_one_in_the_end_has_no_error():
     data = noisy_data("x1 + 0.5*x2", 4000)
-    found = finished_in_noise(MaskedTree.from_infix("1.01*x1 + 0.49*x2"), data, lab_of(law("x1")), Noisy(NOISE))
+    found = finished_in_noise(MaskedTree.from_infix("1.01*x1 + 0.49*x2"), data, lab_of(law("x1")).at(Noisy(NOISE)))
     assert found.tree.to_infix() == "x1 + 0.5*x2"
     assert len(found.standard_errors) == 1
 
@@ -113,8 +113,8 @@ def test_a_constant_that_is_one_in_the_end_has_no_error():
 def test_the_better_of_two_formulas_is_the_one_that_explains_more_or_the_shorter_one():
     asked = law("2*x1")
     trees = [MaskedTree.from_infix(text) for text in ("2*x1 + 0.0001*sin(x2)", "2*x1", "2.5*x1")]
-    assert better(trees, lab_of(asked), Noisy(NOISE)) == 1
-    assert better(trees[::-1], lab_of(asked), Noisy(NOISE)) == 1
+    assert better(trees, lab_of(asked).at(Noisy(NOISE))) == 1
+    assert better(trees[::-1], lab_of(asked).at(Noisy(NOISE))) == 1
 
 
 # --- whole searches -----------------------------------------------------------------------

@@ -346,21 +346,21 @@ def test_of_two_formulas_that_hold_in_noise_fresh_data_decide():
     law, other = MaskedTree.from_infix("sin(x1)*x2"), MaskedTree.from_infix("x1*x2 - 0.15*x1*x1*x1*x2")
     for trees, best in (((law, other), 0), ((other, law), 1)):
         before = lab.budget.queries
-        assert ending.better(trees, lab, lab.evidence) == best
+        assert ending.better(trees, lab) == best
         assert lab.budget.queries == before + 1000
 
 
 def test_the_same_terms_in_brackets_are_no_better_and_nothing_is_asked():
     lab = in_noise(lambda x: x[0] * (x[1] + x[2]))
     trees = [MaskedTree.from_infix(text) for text in ("x1*x2 + x1*x3", "x1*(x2 + x3)")]
-    assert ending.better(trees, lab, lab.evidence) == 0
+    assert ending.better(trees, lab) == 0
     assert lab.budget.queries == 400
 
 
 def test_with_too_few_points_to_tell_the_first_formula_stays():
     lab = in_noise(lambda x: x[0], n_points=10).part(queries=100)
     trees = [MaskedTree.from_infix(text) for text in ("x2", "x1")]
-    assert ending.better(trees, lab, lab.evidence) == 0
+    assert ending.better(trees, lab) == 0
     assert lab.budget.queries == 0
 
 
