@@ -38,6 +38,7 @@ _moved.install()
 
 __all__ = [
     "CallableOracle",
+    "Digits",
     "Equation",
     "EquationError",
     "EquationOracle",
@@ -45,6 +46,7 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "Relative",
     "ToolboxRegressor",
     "Trial",
     "Variable",

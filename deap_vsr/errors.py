@@ -55,8 +55,16 @@ class OracleError(VsrError, RuntimeError):
     """An oracle that raises, answers in the wrong shape or never gives a finite value."""
 
 
+class OracleFailure(OracleError):  # noqa: N818 - it is no error of the run: such points have no answer
+    """An exception of the function behind an oracle, at some point."""
+
+
 class OutOfQueriesError(VsrError):
     """A point too many was about to be asked; searches end with what they have."""
+
+
+class OutOfTimeError(OutOfQueriesError):
+    """The time was up while a slow oracle was asked; what it had answered is kept."""
 
 
 class LogError(VsrError, ValueError):

@@ -46,6 +46,8 @@ class Result:
     version: str = ""
     points_read: int = 0
     """Points whose answer was read from a log instead of asked; not among the queries."""
+    failures: int = 0
+    """Points at which the oracle raised an exception; they have no answer."""
 
     @classmethod
     def of(
@@ -83,6 +85,7 @@ class Result:
             standard_errors=found.standard_errors,
             version=deap_vsr.__version__,
             points_read=lab.log.n_read,
+            failures=lab.facts.get("failures", 0),
         )
 
     @property
@@ -135,6 +138,7 @@ class Result:
             "evaluations": self.evaluations,
             "oracle_queries": self.oracle_queries,
             "points_read": self.points_read,
+            "failures": self.failures,
             "peak_memory_mb": self.peak_memory_mb,
             "stopped_by": self.stopped_by,
             "rounds": [_round_json(record) for record in self.rounds],

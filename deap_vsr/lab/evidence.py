@@ -21,6 +21,8 @@ from deap_vsr.tree.operators import Array, Flags
 
 #: How far y, and what a formula gives for it, may be off by rounding, relative to y: a few operations' worth.
 ROUNDING = 8.0 * float(np.finfo(float).eps)
+#: A jitter, known by a few repeats, is at most so many times as large at a point.
+JITTERS = 8.0
 #: The noise of some hundred answers is known to a twentieth or so (1/sqrt(2 n)): what must hold on many points may
 #: leave that more.
 UNSURE = 1.12
@@ -30,7 +32,10 @@ TABLE_SPREAD, TABLE_ROUNDING = 1e-11, 2e-14
 #: An exact slot that moves by less, relative to its size or to its standard error, does not move: a decade above what
 #: tables may be off.
 STILL, STILL_ERRORS = 1e-10, 30.0
-#: Level of the tests that a slot moves along a table, and that a form fits it: one table in a thousand is misjudged.
+#: Exact answers are the same if they differ by no more, relative to their size: rounding, and some decades.
+SAME = 1e-13
+#: Level of the tests that answers differ, that a slot moves along a table, and that a form fits it: one table in a
+#: thousand is misjudged.
 TABLE_LEVEL = 1e-3
 #: Exact ratios that differ by no more are the same: half the digits, as slots lose some to their fits.
 SAME_RATIO = 1e-8
@@ -76,12 +81,18 @@ class FreezeRule:
 
 @dataclass(frozen=True)
 class Exact:
-    """Answers that are exact but for rounding."""
+    """Answers that are exact but for rounding, or for a ``jitter`` of their last digits, relative to their size."""
 
     rule: FreezeRule = field(default_factory=FreezeRule)
+    jitter: float = 0.0
     noise: ClassVar[float] = 0.0
     certain: ClassVar[bool] = True
     """Whether a formula that holds is right, so that it is followed to its end; else several are, side by side."""
+
+    @property
+    def rounding(self) -> float:
+        """How far answers may be off, relative to their size."""
+        return max(ROUNDING, JITTERS * self.jitter)
 
     def at(self, rule: FreezeRule) -> Exact:
         """Return the same evidence, judged by another rule."""
@@ -95,7 +106,7 @@ class Exact:
         """Return the error of each trial, in units of what it may be."""
         if self.rule.raw:
             return np.asarray(outcome.errors * squares(data) / np.diff(data.offsets) / self.rule.error)
-        return np.asarray(outcome.errors / np.maximum(self.rule.error, rounding_errors(data)))
+        return np.asarray(outcome.errors / np.maximum(self.rule.error, rounding_errors(data, self.rounding)))
 
     def fits(self, outcome: Fit, data: Dataset) -> bool:
         """Whether a fit holds in every trial."""
@@ -159,6 +170,11 @@ class Exact:
         """Return how far a formula that is right may be off each answer: the last digits."""
         return np.asarray(RELATIVE * np.abs(y) + OF_MEDIAN * np.median(np.abs(y)))
 
+    def same(self, y: Array, other: Array) -> bool:
+        """Whether answers, (n,) each, are the same but for rounding."""
+        with np.errstate(all="ignore"):
+            return bool((np.abs(other - y) <= max(SAME, self.rounding) * np.abs(y)).all())
+
     def target(self, data: Dataset) -> float:
         """Return the normalised error at which a formula for `data` has nothing left to explain."""
         return self.rule.error
@@ -181,11 +197,12 @@ class Exact:
 
     def of_tables(self) -> Exact:
         """Return the evidence of tables whose weights are inverse squares of their tolerance."""
-        return Exact()
+        return Exact(jitter=self.jitter)
 
     def table_tolerance(self, values: Array, errors: Array) -> Array:
         """Return how far a form may be off a slot's values, (J,), that have standard errors."""
-        off = TABLE_SPREAD * np.ptp(values) + TABLE_ROUNDING * np.max(np.abs(values), initial=0.0)
+        rounding = max(TABLE_ROUNDING, self.rounding)
+        off = TABLE_SPREAD * np.ptp(values) + rounding * np.max(np.abs(values), initial=0.0)
         return np.asarray(off + 10.0 * np.maximum(errors, TINY) + TINY)
 
     def table_moves(self, slots: Array, errors: Array) -> Flags:
@@ -304,6 +321,13 @@ class Noisy:
         """Return how far a formula that is right may be off each answer, of its weight if that is known."""
         return WITHIN * (self.sigma(y) if weights is None else self.noise / np.sqrt(weights))
 
+    def same(self, y: Array, other: Array) -> bool:
+        """Whether answers, (n,) each, are the same but for noise; those that are not finite do not count."""
+        with np.errstate(all="ignore"):
+            distance = ((other - y) / self.sigma(y)) ** 2
+        known = np.isfinite(distance)
+        return bool(np.sum(distance[known]) <= 2.0 * chdtri(max(int(known.sum()), 1), TABLE_LEVEL))
+
     def target(self, data: Dataset) -> float:
         """Return the normalised error at which a formula for `data` has nothing left to explain: that of the noise."""
         return float(np.mean(self.noise**2 * np.diff(data.offsets) / squares(data)))
@@ -355,7 +379,7 @@ def squares(data: Dataset) -> Array:
     return np.array([spread(data.y[part], data.weight[part]) ** 2 for part in parts])
 
 
-def rounding_errors(data: Dataset) -> Array:
+def rounding_errors(data: Dataset, rounding: float = ROUNDING) -> Array:
     """Return the errors, per trial, that are due to the rounding of y: with y near 1e9 a spread of 1 has few digits."""
-    off = (ROUNDING * np.abs(data.y) * data.weight) ** 2
+    off = (rounding * np.abs(data.y) * data.weight) ** 2
     return np.asarray(np.add.reduceat(np.append(off, 0.0), data.offsets[:-1]) / squares(data))

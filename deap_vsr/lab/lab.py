@@ -6,7 +6,8 @@ The only caller of ``oracle.evaluate``; searches fit through it as well, so that
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,26 @@ import numpy as np
 from deap import gp
 
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
-from deap_vsr.errors import OracleError, OutOfQueriesError
+from deap_vsr.errors import OracleError, OracleFailure, OutOfQueriesError, OutOfTimeError, VsrError
 from deap_vsr.lab.budget import NAMES, Budget
-from deap_vsr.lab.evidence import LEAST, Evidence, Exact, Noisy
+from deap_vsr.lab.evidence import LEAST, Evidence, Exact
 from deap_vsr.lab.log import Log
+from deap_vsr.lab.look import look
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers, with_errors
-from deap_vsr.lab.trials import MAX_REDRAWS, Trial, draw_trials
+from deap_vsr.lab.precision import Precision
+from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
-from deap_vsr.tree.operators import Array
+from deap_vsr.tree.operators import Array, Indices
 from deap_vsr.tree.translate import known_operators
 
 #: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
 SMALLEST, LARGEST = 1e-60, 1e60
+#: A slow oracle is asked for so many seconds' worth of points at a time, so that limits, and Ctrl-C, are not far off.
+BATCH_SECONDS = 0.2
+#: Where an oracle raises at each of so many points, something is wrong with it, and not with the points.
+HOPELESS = 20
 #: So many measurements are fitted together at the most: several times what a search in noise asks, some seconds' work.
 MAX_FITTED = 50_000
 
@@ -74,7 +81,7 @@ class Lab:
         self.pset = pset
         self.evidence: Evidence = Exact()
         self.facts: dict[str, Any] = {}
-        """What was found out about the oracle, for all parts: noise, scale, relevant variables."""
+        """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
 
     @property
     def n_vars(self) -> int:
@@ -89,7 +96,7 @@ class Lab:
     @property
     def repeats(self) -> bool:
         """Whether the oracle is known to give the same answer each time."""
-        return self.facts.get("noise") == 0.0
+        return "precision" in self.facts and bool(self.facts["precision"].repeats)
 
     def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Lab:
         """Return the same laboratory with a part of the budget (:meth:`deap_vsr.lab.budget.Budget.part`)."""
@@ -156,18 +163,51 @@ class Lab:
     def _measure(self, X: Array) -> Array:
         """Return answers that the log's file holds, or else the oracle's, (n, 2); they are counted and kept."""
         told, read = self.log.read(X)
-        n_asked = len(X) - int(read.sum())
-        if n_asked < len(X) and hasattr(self.oracle, "skip"):
-            self.oracle.skip(len(X) - n_asked)
-        if n_asked:
-            told[~read] = self._answer(X if n_asked == len(X) else X[~read])
-        self.budget.count_queries(len(X))
-        self.log.add(X, told[:, 0], ~read, told[:, 1])
+        if read.any() and hasattr(self.oracle, "skip"):
+            self.oracle.skip(int(read.sum()))
+        self.budget.count_queries(int(read.sum()))
+        self.log.add(X[read], told[read, 0], np.zeros(int(read.sum()), bool), told[read, 1])
+        for part in self._batches(np.flatnonzero(~read)):
+            told[part] = self._answer(X[part])
+            self.budget.count_queries(len(part))
+            self.log.add(X[part], told[part, 0], np.ones(len(part), bool), told[part, 1])
         return told
 
+    def _batches(self, wanted: Indices) -> Iterator[Indices]:
+        """Yield the points to ask, all at once, or as many as a slow oracle answers within a part of a second.
+
+        Raises
+        ------
+        OutOfTimeError
+            Where the time is up before the last of them.
+        """
+        at = 0
+        while at < len(wanted):
+            if at and self.budget.used_up() == "seconds":
+                raise OutOfTimeError(f"the time is up; {len(wanted) - at} points were not asked")
+            pace = self.facts.get("pace", 0.0)
+            size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
+            if "pace" not in self.facts or not getattr(self.oracle, "vectorized", True):
+                size = 1
+            part = wanted[at : at + size]
+            begun = time.perf_counter()
+            yield part
+            self.facts["pace"] = max((time.perf_counter() - begun) / len(part), 0.5 * pace)
+            at += len(part)
+
     def _answer(self, X: Array) -> Array:
-        """Return what the oracle says, y and its standard errors, (n, 2)."""
-        y, sigma = with_errors(self.oracle.evaluate(X))
+        """Return what the oracle says, y and its standard errors, (n, 2); no answer where it raises."""
+        try:
+            answer = self.oracle.evaluate(X)
+        except Exception as error:
+            if isinstance(error, VsrError) and not isinstance(error, OracleFailure):
+                raise
+            if getattr(self.oracle, "errors", "nan") == "raise":
+                raise
+            if len(X) > 1:  # one of them may be to blame
+                return np.vstack([self._answer(point[None]) for point in X])
+            return self._failure(X, error)
+        y, sigma = with_errors(answer)
         try:
             told = real_numbers(y), real_numbers(np.full(len(X), np.nan) if sigma is None else sigma)
         except (TypeError, ValueError, OverflowError):
@@ -176,6 +216,16 @@ class Lab:
             if part.shape != (len(X),):
                 raise OracleError(f"the oracle answered in shape {part.shape}, expected ({len(X)},)")
         return np.column_stack(told)
+
+    def _failure(self, X: Array, error: Exception) -> Array:
+        """Return no answer for a point at which the oracle raised; where it never did anything else, raise."""
+        failures = self.facts["failures"] = self.facts.get("failures", 0) + 1
+        self.facts.setdefault("failure", str(error) or type(error).__name__)
+        if failures >= HOPELESS and failures > len(self.log):
+            if isinstance(error, OracleError):
+                raise error
+            raise OracleFailure(f"the oracle raised {type(error).__name__}: {error}; at all of {failures} points")
+        return np.full((len(X), 2), np.nan)
 
     def draw(self, n_points: int) -> Array:
         """Return points drawn from the domains, (n_points, n_vars)."""
@@ -215,46 +265,21 @@ class Lab:
     # --- what the answers are like ---
 
     def begin(self, plain: bool = False) -> None:
-        """Find out what the answers are like, once: their size, if not `plain`, and their noise."""
-        if "noise" in self.facts:
-            self.know_noise(self.facts["noise"])
-            return
-        if not plain and self.pset is None:
-            self.rescale()
-        noise = self.measure_noise(4, 2)
-        if noise > 0:  # worth a closer look
-            self.know_noise(self.measure_noise(40 if self.budget.queries_left() > 8_000 else 16, 8) or noise)
+        """Find out what the answers are like, once: their size, if not `plain`, and how precise they are."""
+        if "precision" not in self.facts:
+            if not plain and self.pset is None:
+                self.rescale()
+            self.know(look(self, plain).at(self.log.y))
+        self.evidence = self.facts["precision"].evidence(self.scale, self.evidence.rule)
 
-    def measure_noise(self, n_points: int = 8, n_repeats: int = 4) -> float:
-        """Return the standard deviation of the noise, by asking again at the same points; the evidence follows.
-
-        0 if the answers repeat exactly, or if asking again is no second measurement.
-        """
-        stated, told = getattr(self.oracle, "noise_sd", None), self.log.sigma[np.isfinite(self.log.sigma)]
-        if stated is not None or len(told):
-            noise = float(stated if stated is not None else np.median(told)) / self.scale
-        elif not getattr(self.oracle, "repeatable", True):
-            noise = 0.0
-        else:
-            noise = pooled_deviation(self._replicates(n_points, n_repeats))
-        self.know_noise(noise)
-        return noise
-
-    def _replicates(self, n_points: int, n_repeats: int) -> Array:
-        """Return answers at the same points, (n, n_repeats), drawn again until half of those wanted are finite."""
-        y = np.empty((0, n_repeats))
-        for _ in range(MAX_REDRAWS):
-            X = np.repeat(self.draw(n_points), n_repeats, axis=0)
-            y = np.vstack([y, self.ask(X, again=True).reshape(n_points, n_repeats)])
-            enough = (np.isfinite(y).sum(axis=1) > 1).sum() >= max(n_points // 2, 1)
-            if enough or self.budget.queries_left() < len(X):
-                break
-        return y
+    def know(self, precision: Precision) -> None:
+        """Take the answers to be so precise."""
+        self.facts["precision"] = precision
+        self.evidence = precision.evidence(self.scale, self.evidence.rule)
 
     def know_noise(self, noise: float) -> None:
-        """Take the answers to have noise of this standard deviation, or none."""
-        self.evidence = Noisy(noise, self.evidence.rule) if noise > 0 else Exact(self.evidence.rule)
-        self.facts["noise"] = noise
+        """Take the answers to have noise of this standard deviation, in units of the laboratory, or none."""
+        self.know(Precision(noise * self.scale, repeats=noise == 0.0, noise=noise * self.scale, jitter=noise))
 
     def rescale(self) -> None:
         """Take other units for y if squares of its values are none, judged by a few points."""
@@ -296,17 +321,3 @@ def _in_units(marked: list[tuple[Node, float]], tree: MaskedTree, at: int, scale
         number = (Constant(value, False, False, tree[front].ret), marked[front][1] * scale)
         return [*marked[at:front], number, *marked[front + 1 : whole.stop]]
     return [(node_from_name("mul"), 0.0), (Constant(scale, False, False), 0.0), *marked[at : whole.stop]]
-
-
-def pooled_deviation(y: Array) -> float:
-    """Return the standard deviation of replicates, (n_points, n_repeats); NaN and inf do not count."""
-    known = np.isfinite(y)
-    y, known = y[known.sum(axis=1) > 1], known[known.sum(axis=1) > 1]
-    if not len(y):
-        return 0.0
-    unit = float(np.max(np.abs(y[known]))) or 1.0  # squares of 1e200 are none
-    counts = known.sum(axis=1)
-    means = np.where(known, y / unit, 0.0).sum(axis=1) / counts
-    apart = np.where(known, y, -np.inf).max(axis=1) > np.where(known, y, np.inf).min(axis=1)
-    off = np.where(known & apart[:, None], y / unit - means[:, None], 0.0)  # the mean of equal ones may be off
-    return float(np.sqrt((off**2).sum() / (counts - 1).sum())) * unit

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deap_vsr.errors import OracleError
+from deap_vsr.errors import OracleError, OracleFailure
 from deap_vsr.problems.equation import Equation, Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import operators
@@ -23,6 +23,9 @@ _DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "exponential": lambda rng, n: rng.exponential(1.0, n) - 1.0,
     "logistic": lambda rng, n: rng.logistic(0.0, np.sqrt(3.0) / np.pi, n),
 }
+
+#: A size that may depend on the answer: a number, or a function y (n,) -> (n,).
+Size = float | Callable[[Array], Array]
 
 DEFAULT_FUNCTION_SET = ("add", "sub", "mul", "div", "const")
 
@@ -92,6 +95,13 @@ class CallableOracle:
         How far outside the domains the function may be asked; default: not at all.
     repeatable : bool
         Whether asking twice gives a second measurement (of a noisy experiment, say).
+    noise_sd, tolerance, resolution : number, or function of y, optional
+        What is known of the answers as they are; nothing is added. `noise_sd` is the standard deviation of noise that
+        differs each time; `tolerance` how far answers may be off that are the same each time (of a solver, say);
+        `resolution` the step to which they are rounded. :class:`deap_vsr.Relative` and :class:`deap_vsr.Digits` are
+        such functions. What is not stated is found out, by repeats, neighbours and digits.
+    errors : "nan" or "raise"
+        What a point at which the function raises is: one without an answer, or the end of the run.
     seed : int
         Of the oracle's own random stream, from which the noise comes.
     """
@@ -106,6 +116,10 @@ class CallableOracle:
         spread: float | None = None,
         limits: Sequence[tuple[float, float]] | None = None,
         repeatable: bool = True,
+        noise_sd: Size | None = None,
+        tolerance: Size | None = None,
+        resolution: Size | None = None,
+        errors: str = "nan",
         vectorized: bool = True,
         seed: int = 0,
     ) -> None:
@@ -118,9 +132,13 @@ class CallableOracle:
         if len(self.limits) != self.n_vars:
             raise OracleError(f"{len(self.limits)} limits for {self.n_vars} variables")
         self.repeatable = repeatable
+        self.noise_sd, self.tolerance, self.resolution = noise_sd, tolerance, resolution
+        if errors not in ("nan", "raise"):
+            raise OracleError(f"errors is {errors!r}, expected nan or raise")
+        self.errors = errors
         self.queries = 0
         self._function = function
-        self._vectorized = vectorized
+        self.vectorized = vectorized
         self._rng = np.random.default_rng(seed)
         self._sigma = self.noise.scale
         if self.noise.relative and self.noise.scale:
@@ -180,7 +198,7 @@ class CallableOracle:
             with np.errstate(all="ignore"):
                 answer, sigma = self._call(X)
         except Exception as error:
-            raise OracleError(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
+            raise OracleFailure(f"the oracle raised {type(error).__name__}: {error}; asked for {tried}") from error
         try:
             y, errors = real_numbers(answer), None if sigma is None else real_numbers(sigma)
         except (TypeError, ValueError, OverflowError):
@@ -190,7 +208,7 @@ class CallableOracle:
         return y, errors
 
     def _call(self, X: Array) -> tuple[Any, Any | None]:
-        if self._vectorized:
+        if self.vectorized:
             return with_errors(self._function(X))
         answers = [self._function(point) for point in X]
         if answers and all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers):

@@ -6,14 +6,11 @@ import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.errors import OutOfQueriesError
-from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
 from deap_vsr.tree.operators import Array
 
-#: Exact answers are the same if they differ by no more, relative to their size: rounding, and a decade.
-SAME = 1e-13
-#: In noise a group of variables is tried at so many times as many points; one of a thousand that do nothing is kept.
-PAIRS_IN_NOISE, LEVEL = 16, 1e-3
+#: In noise a group of variables is tried at so many times as many points.
+PAIRS_IN_NOISE = 16
 #: With noise, so few variables are not tested: a round of each costs less than what may be lost.
 KEPT_IN_NOISE = 12
 
@@ -43,7 +40,7 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
             continue
         moved = here.copy()
         moved[:, group] = there[:, group]
-        if _unchanged(y, lab.ask(moved), evidence):
+        if evidence.same(y, lab.ask(moved)):
             continue
         if len(group) == 1:
             result.append(group[0])
@@ -52,15 +49,6 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
             groups += [group[half:], group[:half]]
     lab.facts["relevant"] = sorted(result)
     return sorted(result)
-
-
-def _unchanged(y: Array, other: Array, evidence: Evidence) -> bool:
-    """Whether answers are the same but for rounding, or for noise."""
-    with np.errstate(all="ignore"):
-        change = np.abs(other - y)
-        if evidence.certain:
-            return bool((change <= SAME * np.abs(y)).all())
-        return bool(np.sum((change / evidence.sigma(y)) ** 2) <= 2.0 * chdtri(len(y), LEVEL))
 
 
 def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_values: int = 3) -> Array | None:

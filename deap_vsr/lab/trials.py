@@ -108,7 +108,7 @@ def _draw_trial(
     X: Array = np.empty((0, n_vars))
     y, weights = np.empty((2, 0))
     weighted = False
-    dropped = 0
+    dropped = n_finite = n_none = 0
     setting = fixed
     for _ in range(MAX_REDRAWS):
         if setting is None:
@@ -118,17 +118,20 @@ def _draw_trial(
         answer, known = ask(points)
         good = np.isfinite(answer)
         dropped += int(np.sum(~good))
+        n_finite, n_none = n_finite + int(np.sum(good)), n_none + int(np.sum(~good))
         X, y = np.vstack([X, points[good]]), np.append(y, answer[good])
         weighted = known is not None
         weights = np.append(weights, known[good] if known is not None else np.ones(int(good.sum())))
         if len(y) == n_points:
             return Trial(X, y, free, weights if weighted else None, dropped)
-        if len(y) < max(1, n_points // 2) and fixed is None:  # hardly anything is finite here: another setting
+        # Hardly anything is finite here: another setting, if there is one.
+        if len(y) < max(1, n_points // 2) and fixed is None and len(free) < n_vars:
             dropped += len(y)
             setting, X, y, weights = None, X[:0], y[:0], weights[:0]
     held = ", ".join(f"{variables[c].name}={points[0, c]:g}" for c in range(n_vars) if c not in free) or "nothing"
     last = ", ".join(f"{v.name}={value:g}" for v, value in zip(variables, points[0], strict=True))
     raise NoValuesError(
-        f"the oracle gave {len(y)} finite values of {n_points} wanted after {len(y) + dropped} points in "
-        f"{MAX_REDRAWS} tries (controlled: {held[:200]}); the last point tried was {last[:200]}: y={answer[0]}"
+        f"the oracle gave {n_finite} finite values for {n_finite + n_none} points in {MAX_REDRAWS} tries, never the "
+        f"{n_points} wanted at one setting (controlled: {held[:200]}); the last point tried was {last[:200]}: "
+        f"y={answer[0]}"
     )

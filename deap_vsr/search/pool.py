@@ -14,6 +14,7 @@ from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import VsrError
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.precision import Precision, stated_precision
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.checkpoint import Checkpoint, Json, tree_from, tree_state
 from deap_vsr.search.finish import Finished, accepted, finish
@@ -121,7 +122,7 @@ class PoolSearch:
             "rng": self.lab.rng.bit_generator.state,
             "oracle": getattr(self.lab.oracle, "state", dict)(),  # a count, a random stream, where it has them
             "spent": self.lab.budget.spent,
-            "noise": self.lab.evidence.noise,
+            "precision": self.lab.facts["precision"].state(),
             "scale": self.lab.scale,
             # In noise the last fit is to all that was measured; points of whole numbers are not asked again.
             "measured": self._measured(),
@@ -149,8 +150,9 @@ class PoolSearch:
         if state["oracle"]:
             getattr(lab.oracle, "restore")(state["oracle"])  # noqa: B009
         lab.budget.resume(state["spent"])
-        lab.know_noise(state["noise"])
         lab.facts["scale"] = float(state["scale"])
+        stated = stated_precision(lab.oracle)
+        lab.know(Precision(**state["precision"], stated=None if stated is None else stated.stated))
         if state["measured"] is not None:
             X, y = map(np.array, state["measured"])
             lab.log.add(X.reshape(-1, lab.n_vars), y, np.zeros(len(y), bool))

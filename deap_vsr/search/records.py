@@ -9,7 +9,7 @@ import numpy as np
 from deap import gp
 
 from deap_vsr.engine.fitting import Fit
-from deap_vsr.errors import OutOfQueriesError
+from deap_vsr.errors import OutOfQueriesError, OutOfTimeError
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.checkpoint import Json, tree_from, tree_state
@@ -149,7 +149,7 @@ class Found:
     @classmethod
     def nothing(cls, end: BaseException) -> Found:
         """Return what there is when a search has ended before it has begun."""
-        return cls(None, [], [], "interrupted" if isinstance(end, KeyboardInterrupt) else "queries", 0.0)
+        return cls(None, [], [], ending(end), 0.0)
 
     @classmethod
     def of(
@@ -206,10 +206,15 @@ class Journal:
 
 
 def what_stopped(go: Callable[[], str]) -> str:
-    """Run a search and return what stopped it: what it says itself, Ctrl-C, or a point too many."""
+    """Run a search and return what stopped it: what it says itself, Ctrl-C, a point too many, or the clock."""
     try:
         return go()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfQueriesError) as end:
+        return ending(end)
+
+
+def ending(end: BaseException) -> str:
+    """Return what an exception says that a search was stopped by."""
+    if isinstance(end, KeyboardInterrupt):
         return "interrupted"
-    except OutOfQueriesError:
-        return "queries"
+    return "seconds" if isinstance(end, OutOfTimeError) else "queries"

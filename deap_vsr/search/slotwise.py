@@ -34,7 +34,7 @@ from deap_vsr.search.tables import (
     table_inputs,
 )
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.operators import Array
+from deap_vsr.tree.operators import Array, Flags
 
 #: When a skeleton holds in a trial, and a constant is the same in all, where answers are exact: rounding and no more.
 #: At 1e-12 polynomials pass for functions.
@@ -223,15 +223,11 @@ class Slotwise:
             tables = SlotTables(column, grid, slots, np.zeros(slots.shape), at, lab.evidence).complete()
             return tables if len(tables.grid) >= MIN_VALUES else None
         slots, errors = np.full((2, K, J, L), np.nan)
-        places = np.argwhere(np.isfinite(y).all(axis=2))
+        finite = np.isfinite(y)
+        places = np.argwhere(finite.sum(axis=2) >= np.minimum(L + 2, B))  # what is missing may be missing
         if not len(places):
             return None
-        data = Dataset.of(
-            [
-                lab.evidence.weighted(Trial(X[k, j], y[k, j], weights=None if weights is None else weights[k, j]))
-                for k, j in places
-            ]
-        )
+        data = Dataset.of([lab.evidence.weighted(_cell(X, y, weights, finite, k, j)) for k, j in places])
         outcome = lab.fit(tree, data, n_starts=2 if sweep.n_points or sweep is self.options.sweeps[0] else 4)
         known = lab.evidence.standard_errors(outcome, data)
         good = lab.evidence.fitting(outcome, data) & outcome.determined.all(axis=1) & np.isfinite(known).all(axis=1)
@@ -269,6 +265,12 @@ def simplicity(solutions: Solutions | None) -> tuple[int, int]:
         return (10**6, 0)
     best = [found[0] for found in solutions.forms.values()]
     return sum(candidate.tree.n_constants for candidate in best), sum(len(candidate.tree) for candidate in best)
+
+
+def _cell(X: Array, y: Array, weights: Array | None, finite: Flags, k: int, j: int) -> Trial:
+    """Return what was answered at one value of the variable, at one setting."""
+    good = finite[k, j]
+    return Trial(X[k, j][good], y[k, j][good], weights=None if weights is None else weights[k, j][good])
 
 
 def _decades(y: Array) -> float:

@@ -20,7 +20,7 @@ from deap_vsr.search.finish import Finished, accepted, finish, finished_in_noise
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import PoolSearch, Schedule, check_schedule
-from deap_vsr.search.records import Found, Journal, Progress, State, what_stopped
+from deap_vsr.search.records import Found, Journal, Progress, State, ending, what_stopped
 from deap_vsr.search.round import free
 from deap_vsr.search.slotwise import EXACT, SlotOptions, Slotwise, simplicity
 from deap_vsr.search.sums import Sums
@@ -279,8 +279,7 @@ def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint
     except (KeyboardInterrupt, OutOfQueriesError, NoValuesError) as end:
         if isinstance(end, NoValuesError) and search.hall is None:
             raise
-        ends = {KeyboardInterrupt: "interrupted", OutOfQueriesError: "queries"}
-        stopped_by = ends.get(type(end), "exhausted")
+        stopped_by = "exhausted" if isinstance(end, NoValuesError) else ending(end)
         if search.latest is not None and search.hall is not None:
             search.hall.offer(search.latest)
     best = search.hall.best if search.hall is not None else []

@@ -71,23 +71,6 @@ def test_with_noise_both_rules_are_statistical_tests(seed):
     assert not Noisy(0.01).fits(wrong, data)
 
 
-def measured(oracle, **how):
-    """Return the noise that a laboratory measures, and its evidence then."""
-    lab = Lab(oracle, rng=np.random.default_rng(0))
-    return lab.measure_noise(**how), lab.evidence
-
-
-def test_noise_is_measured_by_asking_again():
-    assert measured(CallableOracle(law, DOMAINS)) == (0.0, Exact())
-    noisy = CallableOracle(law, DOMAINS, noise=Noise(0.2, "laplace"))
-    noise, evidence = measured(noisy, n_points=100)
-    assert noise == pytest.approx(0.2, rel=0.15)
-    assert evidence == Noisy(noise)
-    assert noisy.queries == 400
-    assert measured(CallableOracle(law, DOMAINS, noise=0.2, repeatable=False)) == (0.0, Exact())
-    assert measured(CallableOracle(lambda X: X[:, 0] * np.nan, DOMAINS)) == (0.0, Exact())
-
-
 def test_an_outcome_that_is_not_finite_does_not_fit():
     outcome, data = experiment(law, "log(-x1)*C", [0])
     assert not Exact().fits(outcome, data)

@@ -11,7 +11,7 @@ from deap_vsr import CallableOracle, MaskedTree, Variable, discover
 from deap_vsr.errors import NoValuesError, OracleError, OutOfQueriesError
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.evidence import Exact, FreezeRule, Noisy
-from deap_vsr.lab.lab import Lab, pooled_deviation
+from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, View
 
 VARIABLES = (Variable("x1", 0.5, 3.0), Variable("x2", 0.5, 3.0))
@@ -393,20 +393,6 @@ def test_an_oracle_with_a_random_stream_skips_what_was_read(tmp_path):
 
 
 # --- noise of replicates ------------------------------------------------------------------
-
-
-def test_the_deviation_of_replicates_is_pooled_over_points():
-    rng = np.random.default_rng(0)
-    y = rng.uniform(-50.0, 50.0, (2000, 1)) + 0.3 * rng.standard_normal((2000, 2))
-    assert pooled_deviation(y) == pytest.approx(0.3, rel=0.05)
-    assert pooled_deviation(1e200 * y) == pytest.approx(0.3e200, rel=0.05)
-    assert pooled_deviation(np.repeat(y[:, :1], 3, axis=1)) == 0.0
-
-
-def test_replicates_that_are_not_finite_do_not_count():
-    y = np.array([[1.0, 3.0, np.nan], [np.inf, 5.0, np.nan], [np.nan] * 3])
-    assert pooled_deviation(y) == pytest.approx(np.sqrt(2.0))
-    assert pooled_deviation(np.full((3, 2), np.nan)) == 0.0
 
 
 # --- the size of y ------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+"""A first look at answers: how precise they are, where the oracle does not say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deap_vsr.lab.precision import Precision, digits_shown, noise_shown, stated_precision
+from deap_vsr.lab.trials import MAX_REDRAWS
+from deap_vsr.tree.operators import Array
+
+if TYPE_CHECKING:
+    from deap_vsr.lab.lab import Lab
+    from deap_vsr.problems.equation import Variable
+
+#: Points, and answers at each, of the first look at noise, and of a closer one; where fewer points than the last number
+#: may be asked, the one before.
+FIRST, FEW, CLOSER, PLENTY = (4, 2), (16, 8), (40, 8), 8_000
+#: Neighbours are within such a share of a variable's range.
+HAIR = 3e-5
+#: Points with neighbours, and how many each, of the first look at roughness, and of a closer one.
+NEIGHBOURS, CLOSER_NEIGHBOURS = (2, 8), (10, 12)
+#: So near a smooth function is a polynomial of this degree, but for rounding, also where it has ten waves in its range.
+DEGREE = 4
+#: Less roughness than this, relative to y, is rounding, which functions of large numbers enlarge.
+FLOOR = 3e-14
+
+
+def look(lab: Lab, plain: bool = False) -> Precision:
+    """Return how precise answers are: as stated, by asking again, or, unless `plain`, by neighbours and digits."""
+    told = lab.log.sigma[np.isfinite(lab.log.sigma)]
+    stated = stated_precision(lab.oracle)
+    if stated is not None:
+        return stated
+    if len(told):
+        return Precision(float(np.median(told)), repeats=False, known_by="standard errors")
+    repeatable = getattr(lab.oracle, "repeatable", True)
+    if repeatable and any(noise_shown(replicates(lab, *FIRST))):
+        again = replicates(lab, *(CLOSER if lab.budget.queries_left() > PLENTY else FEW))
+        return Precision(*_in_units(noise_shown(again), lab), repeats=False)
+    if plain or not any(variable.sampling != "integer" for variable in lab.variables):
+        return Precision()
+    return digits_shown(lab.log.y) or _roughness(lab)
+
+
+def replicates(lab: Lab, n_points: int, n_repeats: int) -> Array:
+    """Return answers at the same points, (n, n_repeats), drawn again until half of those wanted are finite."""
+    y = np.empty((0, n_repeats))
+    for _ in range(MAX_REDRAWS):
+        X = np.repeat(lab.draw(n_points), n_repeats, axis=0)
+        y = np.vstack([y, lab.ask(X, again=True).reshape(n_points, n_repeats)])
+        enough = (np.isfinite(y).sum(axis=1) > 1).sum() >= max(n_points // 2, 1)
+        if enough or lab.budget.queries_left() < len(X):
+            break
+    return y
+
+
+def _roughness(lab: Lab) -> Precision:
+    """Return the error of answers that are the same when asked again, but not for neighbours a hair apart."""
+    if lab.budget.queries_left() < 4 * np.prod(NEIGHBOURS):
+        return Precision()
+    y, places = _neighbours(lab, *NEIGHBOURS)
+    parts = noise_shown(y, DEGREE, places)
+    size = np.max(np.abs(y[np.isfinite(y)]), initial=0.0)
+    if parts[0] + parts[1] * size <= FLOOR * size:
+        return Precision()
+    if lab.budget.queries_left() >= 4 * np.prod(CLOSER_NEIGHBOURS):
+        y, places = _neighbours(lab, *CLOSER_NEIGHBOURS)
+        parts = noise_shown(y, DEGREE, places)
+    return Precision(*_in_units(parts, lab), known_by="neighbours")
+
+
+def _neighbours(lab: Lab, n_points: int, n_neighbours: int) -> tuple[Array, Array]:
+    """Return answers at neighbours of points, (n_points, n_neighbours), and where on a line these are, in order."""
+    X = lab.draw(n_points)
+    steps = np.column_stack([_hair(variable, X[:, i]) for i, variable in enumerate(lab.variables)])
+    places = np.sort(lab.rng.uniform(0.0, 1.0, (n_points, n_neighbours)), axis=1)
+    at = X[:, None, :] + steps[:, None, :] * places[:, :, None]
+    return lab.ask(at.reshape(-1, lab.n_vars)).reshape(n_points, n_neighbours), places
+
+
+def _hair(variable: Variable, x: Array) -> Array:
+    """Return a step of a hair for values of a variable, towards the middle of its range; none for whole numbers."""
+    if variable.sampling == "integer":
+        return np.zeros(len(x))
+    inwards = np.where(np.abs(x) < 0.5 * (variable.low + variable.high), 1.0, -1.0)
+    if variable.sampling == "loguniform":
+        return HAIR * x * inwards
+    signs = np.where(x < 0.0, -1.0, 1.0) if variable.sign == "both" else 1.0
+    if variable.sign != "both":
+        inwards = np.where(x < 0.5 * (variable.low + variable.high), 1.0, -1.0)
+    return HAIR * (variable.high - variable.low) * inwards * signs
+
+
+def _in_units(parts: tuple[float, float], lab: Lab) -> tuple[float, float]:
+    """Return the two parts of the noise, of which the first was measured in units of the laboratory."""
+    return parts[0] * lab.scale, parts[1]
