@@ -39,7 +39,7 @@ def truth_command(
 ) -> None:
     """Count how often "found" is true: fresh laws behind flawed oracles.
 
-    Two hundred runs that can be killed: vsr bench truth --rows "noise*" --laws 40 --seed 7 --jobs 2 --out DIR
+    Many runs, which can be killed: vsr bench truth --rows "noise*" --laws 40 --seed 7 --jobs 2 --out DIR
     """
     from deap_vsr.bench.truth import bench_truth, counted, rows_of
 
@@ -78,9 +78,9 @@ def _line(news: Progress) -> str:
 
 
 def _show(lines: list[dict[str, Any]], runs: list[dict[str, Any]]) -> None:
-    table = Table()
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("oracle", no_wrap=True)
-    for name in ("runs", "called found", "of them false", "right form", "right and found", "points", "seconds"):
+    for name in ("runs", "found", "false", "right form", "right, found", "points", "seconds"):
         table.add_column(name, justify="right")
     for line in lines:
         counts = (str(line[key]) for key in ("runs", "found", "false", "right", "right_and_found"))
@@ -91,5 +91,5 @@ def _show(lines: list[dict[str, Any]], runs: list[dict[str, Any]]) -> None:
         if run["error"] is not None:
             told = f"failed: {run['row']}, {run['law']}, seed {run['seed']}: {run['error']}"
             console.print(escape(told), highlight=False, soft_wrap=True)
-    told = "right form: the law but for the values of its numbers; points and seconds are medians"
+    told = "found: so called; right form: the law but for the values of its numbers; points and seconds are medians"
     console.print(told, highlight=False, soft_wrap=True)
