@@ -15,6 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 import deap_vsr
+from deap_vsr.bench.commands import truth_command
 from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.errors import VsrError
 from deap_vsr.lab.oracle import EquationOracle, Noise
@@ -22,6 +23,7 @@ from deap_vsr.lab.trials import sample_trials
 from deap_vsr.problems import generate, suites
 from deap_vsr.problems.check import check_file
 from deap_vsr.problems.equation import Equation, load_equation
+from deap_vsr.problems.laws import laws_suite
 
 BAD_INPUT = 2
 #: Variables shown in a table; problems may have 1,000.
@@ -34,8 +36,11 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Benchmark problems: list, show, check and make equation files.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-bench_app = typer.Typer(help="Benchmarks, as ratios measured in one run.", no_args_is_help=True)
+bench_app = typer.Typer(
+    help='Benchmarks: ratios measured in one run, cost against size, how often "found" is true.', no_args_is_help=True
+)
 app.add_typer(bench_app, name="bench")
+bench_app.command("truth")(truth_command)
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 
@@ -207,29 +212,41 @@ def data_check(
 def data_make(
     out: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path("data"),
     suite: Annotated[
-        str, typer.Option(help="all, trigonometric, feynman, feynman-unit or livermore2.", show_default=True)
+        str,
+        typer.Option(
+            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, or laws: fresh ones by families.",
+            show_default=True,
+        ),
     ] = "all",
     sets: Annotated[str, typer.Option("--sets", help="Trigonometric sets.")] = "inv,sincos,sincosinv",
     config: Annotated[
         str, typer.Option(help="Trigonometric m-s-p, e.g. 8-8-12,10-10-20; empty: the paper's seven.")
     ] = "",
-    programs: Annotated[int, typer.Option(min=1, help="Programs for each set and configuration.")] = generate.PROGRAMS,
+    programs: Annotated[
+        int, typer.Option(min=1, help="Programs for each set and configuration; of laws, how many in all.")
+    ] = generate.PROGRAMS,
     variables: Annotated[int, typer.Option(min=0, help="Place the m variables among so many; 0: no others.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the trigonometric programs.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the trigonometric programs and of the laws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Write equation files: the whole data folder, or fresh programs on demand.
 
     Fresh programs: vsr data make fresh --suite trigonometric --config 8-8-12 --programs 20 --seed 7;
     with 45 distractors among 50 variables: add --config 5-5-5 --variables 50.
+
+    Fresh laws, none of them in the data folder: vsr data make fresh --suite laws --programs 60 --seed 7
     """
     tables = ("feynman", "feynman-unit", "livermore2")
-    if suite not in ("all", "trigonometric", *tables):
-        raise VsrError(f"--suite {suite}: expected all, trigonometric, {', '.join(tables)}")
+    if suite not in ("all", "trigonometric", "laws", *tables):
+        raise VsrError(f"--suite {suite}: expected all, trigonometric, laws, {', '.join(tables)}")
     if suite in tables and (config or variables or seed):
         raise VsrError(f"--suite {suite} comes from a table: --config, --variables and --seed are for trigonometric")
+    if suite == "laws" and (config or variables):
+        raise VsrError("--suite laws has families: --config and --variables are for trigonometric")
     count = 0
     try:
+        if suite == "laws":
+            count += generate.write_problems(laws_suite(programs, seed), out)
         if suite in ("all", "trigonometric"):
             shapes = tuple(_configuration(text) for text in config.split(",")) if config else generate.CONFIGURATIONS
             drawn = generate.trigonometric_suite(sets.split(","), shapes, programs, seed, variables or None)

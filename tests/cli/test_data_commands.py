@@ -277,6 +277,7 @@ def test_check_of_one_broken_file_exits_with_2(broken: Path) -> None:
         (["--suite", "trigonometric", "--config", "2-1-1,8-8-12", "--programs", "2", "--seed", "7"], 12),
         (["--suite", "trigonometric", "--sets", "sincos", "--config", "5-5-5", "--variables", "50"], 10),
         (["--suite", "feynman"], 120),
+        (["--suite", "laws", "--programs", "14", "--seed", "7"], 14),
     ],
 )
 def test_make_twice_gives_the_same_bytes(options: list[str], count: int, tmp_path: Path) -> None:
@@ -337,6 +338,7 @@ def test_make_with_another_seed_gives_other_programs(tmp_path: Path) -> None:
         (["data", "make", "out", "--suite", "trigonometric", "--config", "1-1-1²"], "expected m-s-p such as 8-8-12"),
         (["data", "make", "out", "--suite", "trigonometric", "--config", "2-3-1"], "at most m single"),
         (["data", "make", "out", "--suite", "trigonometric", "--variables", "2000"], "2000 variables in all"),
+        (["data", "make", "out", "--suite", "laws", "--config", "2-1-1"], "--config and --variables are for"),
         (["data", "make", "a_file/out", "--suite", "feynman"], "cannot write"),
     ],
     ids=lambda value: " ".join(value)[:40].replace("\n", " ") if isinstance(value, list) else "",
