@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deap_vsr import _moved
 from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
 from deap_vsr.judge import metrics
-from deap_vsr.lab.oracle import CallableOracle, EquationOracle, Noise
+from deap_vsr.lab.oracle import CallableOracle, Digits, EquationOracle, Noise, Relative
 from deap_vsr.lab.trials import Trial, sample_trials
 from deap_vsr.problems.equation import Equation, Variable, load_equation
 from deap_vsr.tree import MaskedTree, primitive_set

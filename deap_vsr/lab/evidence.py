@@ -382,4 +382,5 @@ def squares(data: Dataset) -> Array:
 def rounding_errors(data: Dataset, rounding: float = ROUNDING) -> Array:
     """Return the errors, per trial, that are due to the rounding of y: with y near 1e9 a spread of 1 has few digits."""
     off = (rounding * np.abs(data.y) * data.weight) ** 2
-    return np.asarray(np.add.reduceat(np.append(off, 0.0), data.offsets[:-1]) / squares(data))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.add.reduceat(np.append(off, 0.0), data.offsets[:-1]) / squares(data))

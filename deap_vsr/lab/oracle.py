@@ -31,6 +31,30 @@ DEFAULT_FUNCTION_SET = ("add", "sub", "mul", "div", "const")
 
 
 @dataclass(frozen=True)
+class Relative:
+    """A share of the size of each answer: ``Relative(0.01)`` is 1 % of the reading."""
+
+    share: float
+
+    def __call__(self, y: Array) -> Array:
+        """Return it for answers, (n,) -> (n,)."""
+        return self.share * np.abs(y)
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The step of answers that are rounded to so many significant digits."""
+
+    count: int
+
+    def __call__(self, y: Array) -> Array:
+        """Return it for answers, (n,) -> (n,)."""
+        with np.errstate(all="ignore"):
+            decade = np.floor(np.log10(np.abs(y)))
+        return np.where(np.isfinite(decade), 10.0 ** (np.where(np.isfinite(decade), decade, 0.0) - self.count + 1), 0.0)
+
+
+@dataclass(frozen=True)
 class Noise:
     """Additive noise of mean 0: its kind and standard deviation.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -11,6 +12,7 @@ from scipy.special import chdtri
 
 from deap_vsr.errors import OracleError
 from deap_vsr.lab.evidence import Evidence, Exact, FreezeRule, Noisy
+from deap_vsr.lab.oracle import Digits
 from deap_vsr.tree.operators import Array, Flags
 
 #: Answers that are off by no more, relative to their size, count as exact: some digits above rounding, and a decade
@@ -24,30 +26,6 @@ LIKELIER = 5.0
 OUTLIER = 1e-6
 #: Ratios of the two parts of the noise, relative to the median of |y|: a grid, as the likelihood is flat.
 RATIOS = tuple(np.geomspace(0.03, 30.0, 13))
-
-
-@dataclass(frozen=True)
-class Relative:
-    """A share of the size of each answer: ``Relative(0.01)`` is 1 % of the reading."""
-
-    share: float
-
-    def __call__(self, y: Array) -> Array:
-        """Return it for answers, (n,) -> (n,)."""
-        return self.share * np.abs(y)
-
-
-@dataclass(frozen=True)
-class Digits:
-    """The step of answers that are rounded to so many significant digits."""
-
-    count: int
-
-    def __call__(self, y: Array) -> Array:
-        """Return it for answers, (n,) -> (n,)."""
-        with np.errstate(all="ignore"):
-            decade = np.floor(np.log10(np.abs(y)))
-        return np.where(np.isfinite(decade), 10.0 ** (np.where(np.isfinite(decade), decade, 0.0) - self.count + 1), 0.0)
 
 
 @dataclass(frozen=True)
@@ -75,7 +53,7 @@ class Precision:
             parts.append(Digits(self.digits)(y) / np.sqrt(12.0))
         if self.stated is not None:
             parts.append(self.stated(y))
-        return np.asarray(np.sqrt(np.sum(np.square(parts), axis=0)))
+        return np.asarray(np.hypot.reduce(parts))  # squares of 1e200 are none
 
     @property
     def is_constant(self) -> bool:
@@ -114,12 +92,12 @@ def stated_precision(oracle: Any) -> Precision | None:
     for size, _ in numbers:
         if not (np.isfinite(size) and size >= 0.0):
             raise OracleError(f"noise_sd, tolerance and resolution are numbers of at least 0, not {size!r}")
-    absolute = float(np.sqrt(sum((size * unit) ** 2 for size, unit in numbers)))
+    absolute = math.hypot(*(size * unit for size, unit in numbers))
     repeats = noise is None or (not callable(noise) and float(noise) == 0.0)
 
     def others(y: Array) -> Array:
         parts = [np.asarray(function(y), dtype=float) * unit for function, unit in functions]
-        return np.asarray(np.sqrt(np.sum(np.square(parts), axis=0)))
+        return np.asarray(np.hypot.reduce(parts))
 
     return Precision(absolute, repeats=repeats, known_by="statement", stated=others if functions else None)
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, MaskedTree, Noise, Trial, sample_trials
+from deap_vsr import CallableOracle, MaskedTree, Trial, sample_trials
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.lab.evidence import Exact, FreezeRule, Noisy, rounding_errors
-from deap_vsr.lab.lab import Lab
 
 DOMAINS = [(0.5, 3.0)] * 3
 

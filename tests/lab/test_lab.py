@@ -220,11 +220,11 @@ def test_any_sequence_of_real_numbers_is_an_answer(answer):
 
 
 def test_an_answer_is_not_changed_by_the_next_question():
-    buffer = np.empty(3)
+    buffer = np.empty(9)
 
     def simulator(X):
-        buffer[:] = X[:, 0]  # the same memory for every answer
-        return buffer
+        buffer[: len(X)] = X[:, 0]  # the same memory for every answer
+        return buffer[: len(X)]
 
     lab = Lab(Plain(simulator))
     first = lab.ask(POINTS)
@@ -339,15 +339,15 @@ def test_a_function_of_one_point_may_give_its_standard_error():
     np.testing.assert_array_equal(sigma, [0.1] * 3)
 
 
-def test_where_asking_again_is_no_second_measurement_noise_is_not_looked_for():
+def test_where_asking_again_is_no_second_measurement_neighbours_tell_of_noise():
     oracle = Drifting(repeatable=False)
     lab = Lab(oracle)
     lab.begin()
-    assert lab.evidence == Exact()
-    assert len(oracle.asked) == 3
+    assert lab.evidence.noise == pytest.approx(0.1, rel=0.3)
+    before = len(oracle.asked)
     lab.ask(POINTS)
     lab.ask(POINTS)
-    assert len(oracle.asked) == 6, "asking twice is of no use"
+    assert len(oracle.asked) == before + 3, "asking twice is of no use"
 
 
 def test_points_that_cannot_be_reached_have_no_answer_and_cost_nothing():
