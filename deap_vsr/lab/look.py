@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 #: may be asked, the one before.
 FIRST, FEW, CLOSER, PLENTY = (4, 2), (16, 8), (40, 8), 8_000
 #: Neighbours are within such a share of a variable's range.
-HAIR = 3e-5
+HAIR = 3e-4
 #: Points with neighbours, and how many each, of the first look at roughness, and of a closer one.
-NEIGHBOURS, CLOSER_NEIGHBOURS = (2, 8), (10, 12)
+NEIGHBOURS, CLOSER_NEIGHBOURS = (2, 8), (32, 10)
 #: So near a smooth function is a polynomial of this degree, but for rounding, also where it has ten waves in its range.
-DEGREE = 4
+DEGREE = 5
 #: Less roughness than this, relative to y, is rounding, which functions of large numbers enlarge.
 FLOOR = 3e-14
 

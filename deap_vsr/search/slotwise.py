@@ -206,7 +206,8 @@ class Slotwise:
         grid = spread_values(lab.variables[column], sweep, lab.rng)
         K = self.options.n_settings + sweep.spare if held_at is None else len(held_at)
         J, L = len(grid), tree.n_constants
-        B = sweep.n_points * max(L, 1) if sweep.n_points else 1 if len(tree) == 1 else L + 3
+        alone = len(tree) == 1 and (lab.repeats or not sweep.n_points)  # the slot is y, and asking again tells nothing
+        B = 1 if alone else sweep.n_points * max(L, 1) if sweep.n_points else L + 3
         if lab.budget.queries_left() < K * J * B:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at
@@ -218,9 +219,10 @@ class Slotwise:
             tame = np.argsort([_decades(y[k]) for k in range(K)], kind="stable")[: self.options.n_settings]
             X, y, at, K = X[tame], y[tame], at[tame], len(tame)
             weights = None if weights is None else weights[tame]
-        if B == 1:  # the slot is y itself
+        if alone:
             slots = np.where(np.isfinite(y), y, np.nan)
-            tables = SlotTables(column, grid, slots, np.zeros(slots.shape), at, lab.evidence).complete()
+            errors = lab.evidence.sigma(y.ravel()).reshape(y.shape)
+            tables = SlotTables(column, grid, slots, errors, at, lab.evidence).complete()
             return tables if len(tables.grid) >= MIN_VALUES else None
         slots, errors = np.full((2, K, J, L), np.nan)
         finite = np.isfinite(y)
