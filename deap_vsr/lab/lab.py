@@ -247,7 +247,7 @@ class Lab:
 
     def measured(self) -> Trial:
         """Return every finite measurement so far as one trial; of very many as many as tell the same."""
-        good = np.isfinite(self.log.y)
+        good = self.log.good
         if good.sum() > MAX_FITTED:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)

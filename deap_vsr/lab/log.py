@@ -48,6 +48,7 @@ class Log:
         self._unread: dict[bytes, deque[tuple[float, float]]] = {}
         self._known: dict[bytes, tuple[float, float]] = {}
         self._columns = (*self.names, "y")
+        self._left_out: list[int] = []
         self._path = None if path is None else Path(path)
         if self._path is not None:
             self._open(self._path)
@@ -69,6 +70,24 @@ class Log:
     def sigma(self) -> Array:
         """Standard errors of the answers, (n,), NaN where the oracle gave none."""
         return self._rows[: self._size, -1]
+
+    @property
+    def outliers(self) -> tuple[Array, Array]:
+        """Points and answers that are left out, (n, n_vars) and (n,)."""
+        return self.X[self._left_out], self.y[self._left_out]
+
+    @property
+    def good(self) -> Flags:
+        """Which answers are finite, and not left out."""
+        good: Flags = np.isfinite(self.y)
+        good[self._left_out] = False
+        return good
+
+    def leave_out(self, X: Array, y: Array) -> None:
+        """Leave answers out that are no measurements of what is measured: outliers."""
+        for point, answer in zip(X, y, strict=True):
+            same = np.isclose(self.y, answer, rtol=1e-12, atol=0.0) & (point == self.X).all(axis=1)
+            self._left_out += [int(i) for i in np.flatnonzero(same) if i not in self._left_out]
 
     def known(self, X: Array, repeats: bool = True) -> tuple[Array, Flags]:
         """Return answers that were given before with their standard errors, (n, 2), and for which points, (n,).

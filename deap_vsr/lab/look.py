@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Points, and answers at each, of the first look at noise, and of a closer one; where fewer points than the last number
 #: may be asked, the one before.
 FIRST, FEW, CLOSER, PLENTY = (4, 2), (16, 8), (40, 8), 8_000
+#: An answer so many standard deviations off the others at its point is an outlier.
+OUTLYING = 8.0
 #: Neighbours are within such a share of a variable's range.
 HAIR = 3e-4
 #: Points with neighbours, and how many each, of the first look at roughness, and of a closer one.
@@ -38,10 +40,25 @@ def look(lab: Lab, plain: bool = False) -> Precision:
     repeatable = getattr(lab.oracle, "repeatable", True)
     if repeatable and any(noise_shown(replicates(lab, *FIRST))):
         again = replicates(lab, *(CLOSER if lab.budget.queries_left() > PLENTY else FEW))
-        return Precision(*_in_units(noise_shown(again), lab), repeats=False)
+        precision = Precision(*_in_units(noise_shown(again), lab), repeats=False)
+        _leave_out(lab, precision, again.shape[1])
+        return precision
     if plain or not any(variable.sampling != "integer" for variable in lab.variables):
         return Precision()
     return digits_shown(lab.log.y) or _roughness(lab)
+
+
+def _leave_out(lab: Lab, precision: Precision, n_repeats: int) -> None:
+    """Leave answers out that are far off the others at the same point, of the replicates that end the log."""
+    n = len(lab.log) // n_repeats * n_repeats
+    X, y = lab.log.X[-n:].reshape(-1, n_repeats, lab.n_vars), lab.log.y[-n:].reshape(-1, n_repeats)
+    same = (X[:, :1] == X).all(axis=(1, 2))
+    X, y = X[same], y[same]
+    with np.errstate(all="ignore"):
+        middle = np.nanmedian(np.where(np.isfinite(y), y, np.nan), axis=1, keepdims=True)
+        off = np.abs(y - middle) / np.maximum(precision.sigma(middle[:, 0]), np.finfo(float).tiny)[:, None]
+    bad = off > OUTLYING
+    lab.log.leave_out(X[bad], y[bad])
 
 
 def replicates(lab: Lab, n_points: int, n_repeats: int) -> Array:
@@ -74,10 +91,18 @@ def _roughness(lab: Lab) -> Precision:
 def _neighbours(lab: Lab, n_points: int, n_neighbours: int) -> tuple[Array, Array]:
     """Return answers at neighbours of points, (n_points, n_neighbours), and where on a line these are, in order."""
     X = lab.draw(n_points)
-    steps = np.column_stack([_hair(variable, X[:, i]) for i, variable in enumerate(lab.variables)])
     places = np.sort(lab.rng.uniform(0.0, 1.0, (n_points, n_neighbours)), axis=1)
-    at = X[:, None, :] + steps[:, None, :] * places[:, :, None]
+    at = X[:, None, :] + _hairs(X, lab)[:, None, :] * places[:, :, None]
     return lab.ask(at.reshape(-1, lab.n_vars)).reshape(n_points, n_neighbours), places
+
+
+def neighbours_of(X: Array, lab: Lab) -> Array:
+    """Return points within a hair of others, (n, n_vars)."""
+    return X + _hairs(X, lab) * lab.rng.uniform(0.1, 1.0, (len(X), 1))
+
+
+def _hairs(X: Array, lab: Lab) -> Array:
+    return np.column_stack([_hair(variable, X[:, i]) for i, variable in enumerate(lab.variables)])
 
 
 def _hair(variable: Variable, x: Array) -> Array:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
@@ -43,6 +44,10 @@ HOPELESS, FEW_POINTS = 2.0, 400
 #: as many inside the domain as outside.
 #: With fewer than the last number nothing is called found.
 LAST_POINTS, CHECK_POINTS, MIN_CHECKED = 2000, 100, 8
+
+
+#: The last fit is made again without outliers, so often at the most.
+MAX_LOOKS = 3
 
 
 def vertical(
@@ -236,13 +241,10 @@ class Beam:
         with suppress(NoValuesError):
             if n_last:
                 lab.trials(everything, 1, n_last)
-        data = Dataset.of([lab.measured()])
-        if not len(data.y):
+        if not len(lab.measured().y):
             return "queries"
-        trees = [state.tree for state in self.states]
-        if isinstance(expansion, Sums):
-            trees = [expansion.last_look(self.states[0], self.columns, lab, self.hopeless)]
-        formulas = [finished_in_noise(tree, data, lab) for tree in trees]
+        formulas = self._formulas(lab)
+        data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
         self.answer = best
         self.journal.lead_to(self.states[formulas.index(best)])
@@ -252,6 +254,19 @@ class Beam:
             return "queries"
         holds = not self.hopeless and evidence.fits(together, data) and accepted(best.tree, lab, n_check)
         return "found" if holds else self.whole.budget.used_up() or "exhausted"
+
+    def _formulas(self, lab: Lab) -> list[Finished]:
+        """Return the formulas that were followed, fitted to all that was measured, without outliers."""
+        for _ in range(MAX_LOOKS):
+            measured = lab.measured()
+            trees = [state.tree for state in self.states]
+            if isinstance(self.expansion, Sums):
+                trees = [self.expansion.last_look(self.states[0], self.columns, lab, self.hopeless)]
+            formulas = [finished_in_noise(tree, Dataset.of([measured]), lab) for tree in trees]
+            best = min(formulas, key=lambda formula: formula.price)
+            if self.hopeless or without_outliers(best.tree, measured, lab) is None:
+                break
+        return formulas
 
     def found(self, stopped_by: str) -> Found:
         """Return the answer, or the formulas on their way, ranked on uncontrolled data."""
