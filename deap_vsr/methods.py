@@ -31,8 +31,9 @@ from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, Progress
-from deap_vsr.search.sequence import in_sequence
+from deap_vsr.search.sequence import in_sequence, slots_first
 from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.standing import THOROUGH, Standing, standing
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import simplest_first, vertical
 from deap_vsr.tree.operators import normalise_function_set
@@ -205,6 +206,7 @@ def discover(
     max_evaluations: int | None = None,
     max_queries: int | None = None,
     noise: Noise | float = 0.0,
+    verify: int | str | None = None,
     preset: str | None = None,
     optimizer: str | None = None,
     operators: Sequence[str] | None = None,
@@ -228,7 +230,9 @@ def discover(
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
-    noise : of an equation file's oracle
+    noise : added to the answers of an equation file's oracle
+    verify : fresh points to attack an answer with before it is called found; "thorough" for a cheap function
+        By default 8, and 2 for each variable.
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
     operators : function set, instead of the problem's own
@@ -262,8 +266,10 @@ def discover(
     budget.restart()
     known = _identity(equation, lab, seed, noise)
     freed, found, used = _search(chosen, options, lab, progress, known)
+    found, stands = _attacked(found, lab, chosen, options, verify)
     return Result.of(
         found,
+        stands,
         lab,
         equation,
         method=chosen.name,
@@ -273,6 +279,20 @@ def discover(
         settings=used,
         memory=peak_memory() - memory,
     )
+
+
+def _attacked(
+    found: Found, lab: Lab, method: Method, options: Options, verify: int | str | None
+) -> tuple[Found, Standing]:
+    """Return an answer, and how it stands; those of the published methods, and of other packages, as they come."""
+    n_points = THOROUGH if verify == "thorough" else verify
+    if isinstance(n_points, str) or (n_points is not None and n_points < 1):
+        raise VsrError(f"verify is {verify!r}, expected a number of points of at least 1, or thorough")
+    if method.search is None and options.preset is None:
+        return standing(found, lab, n_points)
+    if found.tree is None or found.stopped_by != "found":
+        return found, Standing("partial", "the search ended before a formula held")
+    return found, Standing("fits", "as the method has found it: it was not attacked")
 
 
 def _identity(equation: Equation | None, lab: Lab, seed: int, noise: Noise | float) -> dict[str, Any]:
@@ -346,7 +366,8 @@ def _search(
             identity = {**known, "method": method.name, "function_set": lab.function_set, "preset": options.preset}
             identity |= {"schedule": schedule, "settings": asdict(joint.options), "regressor": numbers}
             kept = Checkpoint(Path(options.checkpoint), identity, options.resume)
-        return schedule, vertical(lab, joint, schedule, tell, kept), used
+        found = vertical(lab, joint, schedule, tell, kept)
+        return schedule, replace(found, search="joint", tried=("joint",)), used
     slots = regressor if method.slots is None else method.slots()
     fixed = None if options.schedule in (None, "auto") else _schedule(options.schedule, lab)
     exact = SlotOptions.within(lab.budget.queries_left(), lab.n_vars)
@@ -354,7 +375,7 @@ def _search(
     try:
         lab.begin()
         expansions: list[Joint | Slotwise | Sums] = []
-        for name in method.then:
+        for name in slots_first(method.then, lab):
             if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
                 expansions.append(Sums(atoms_of))
             elif name == "slotwise":

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import deap_vsr
 from deap_vsr.errors import ExpressionError
 from deap_vsr.judge.metrics import Verdict, judge
@@ -14,10 +16,11 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.problems.equation import Equation
 from deap_vsr.search.checkpoint import tree_state
 from deap_vsr.search.records import Found, Round
+from deap_vsr.search.standing import Standing
 from deap_vsr.tree import MaskedTree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The formula that was found, how good it is, what it cost, and the path that led to it.
 
@@ -48,11 +51,18 @@ class Result:
     """Points whose answer was read from a log instead of asked; not among the queries."""
     failures: int = 0
     """Points at which the oracle raised an exception; they have no answer."""
+    standing: Standing = field(default_factory=lambda: Standing("partial", ""))
+    """How the answer stands: what it was attacked with, and what is unsure."""
+    error: float | None = None
+    """Root mean square of what the formula leaves of all that was measured, relative to the spread of y."""
+    outliers: tuple[tuple[tuple[float, ...], float], ...] = ()
+    """Answers that were left out, as asking again did not confirm them: the point, and y."""
 
     @classmethod
     def of(
         cls,
         found: Found,
+        stands: Standing,
         lab: Lab,
         equation: Equation | None,
         *,
@@ -86,7 +96,30 @@ class Result:
             version=deap_vsr.__version__,
             points_read=lab.log.n_read,
             failures=lab.facts.get("failures", 0),
+            standing=stands,
+            error=_error(found, lab),
+            outliers=tuple((tuple(x.tolist()), float(y)) for x, y in zip(*lab.log.outliers, strict=True)),
         )
+
+    @property
+    def status(self) -> str:
+        """Whether the formula is "found", "fits" or is "partial" (:class:`deap_vsr.search.standing.Standing`)."""
+        return self.standing.status
+
+    @property
+    def reason(self) -> str:
+        """Why it stands as it does, in words."""
+        return self.standing.reason
+
+    @property
+    def share(self) -> float:
+        """The largest share of the domain in which the formula may still be wrong."""
+        return self.standing.share
+
+    def __repr__(self) -> str:
+        """Return the formula, how it stands, and what it cost."""
+        cost = f"{self.oracle_queries} points, {self.seconds:.1f} s"
+        return f"<Result {self.status}: y = {self.expression or '?'} ({self.reason}; {cost})>"
 
     @property
     def expression(self) -> str:
@@ -139,12 +172,33 @@ class Result:
             "oracle_queries": self.oracle_queries,
             "points_read": self.points_read,
             "failures": self.failures,
+            "status": self.status,
+            "reason": self.reason,
+            "survived": self.standing.survived,
+            "share": self.standing.share,
+            "outside": self.standing.outside,
+            "found_by": self.standing.search,
+            "lead": self.standing.lead,
+            "rivals": [{"expression": tree.to_infix(), "behind": behind} for behind, tree in self.standing.rivals],
+            "error": self.error,
+            "outliers": [{"x": list(x), "y": y} for x, y in self.outliers],
             "peak_memory_mb": self.peak_memory_mb,
             "stopped_by": self.stopped_by,
             "rounds": [_round_json(record) for record in self.rounds],
         }
         cleaned: dict[str, Any] = _finite(plain)
         return cleaned
+
+
+def _error(found: Found, lab: Lab) -> float | None:
+    """Return what a formula leaves of all that was measured, relative to the spread of y."""
+    measured = lab.measured()
+    if found.tree is None or len(measured.y) < 2:
+        return None
+    with np.errstate(all="ignore"):
+        left = found.tree.evaluate(measured.X, lab.pset) / lab.scale - measured.y
+        error = float(np.sqrt(np.mean(left**2)) / (np.std(measured.y) or 1.0))
+    return error if math.isfinite(error) else None
 
 
 def path_of(freed: Sequence[Sequence[Any]], accepted: Sequence[bool]) -> list[int]:

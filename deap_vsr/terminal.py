@@ -80,6 +80,7 @@ def print_result(result: Result, console: Console) -> None:
         console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"sympy: {escape(result.sympy)}", highlight=False, soft_wrap=True)
         console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
+    _print_standing(result, console)
     if result.standard_errors and result.noise > 0:
         errors = ", ".join(f"{error:.2g}" for error in result.standard_errors)
         console.print(f"standard errors of the constants, in order: {errors}", highlight=False, soft_wrap=True)
@@ -95,6 +96,22 @@ def print_result(result: Result, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _print_standing(result: Result, console: Console) -> None:
+    """Print how the answer stands, and its rivals."""
+    lines = [f"{result.status}: {result.reason}"]
+    if result.standing.survived:
+        lines[0] += f"; it may be wrong in at most about {result.share:.1%} of the domain"
+    lines += [f"rival, {behind:.1f} nats behind: {tree.to_infix()}" for behind, tree in result.standing.rivals]
+    if result.outliers:
+        lines.append(f"answers left out, as asking again did not confirm them: {len(result.outliers)}")
+    if result.failures:
+        lines.append(f"points at which the oracle raised an exception: {result.failures}")
+    if result.error is not None and result.verdict is None:
+        lines.append(f"error on all that was measured, relative to the spread of y: {result.error:.2g}")
+    for line in lines:
+        console.print(escape(line), highlight=False, soft_wrap=True)
 
 
 def make_folder(folder: Path) -> None:

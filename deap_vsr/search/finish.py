@@ -229,9 +229,10 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = 
     data = Dataset.of([inside])
     if not lab.evidence.at(rule).fits(lab.fit(tree, data), data):
         return False
-    wider = [_wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
+    lab.facts["checked"] = n_points
+    ranges = [wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
     lab.budget.count(1)
-    X = draw_inputs(wider, n_points, lab.rng)
+    X = draw_inputs(ranges, n_points, lab.rng)
     y, weights = lab.answers(X)
     good = np.isfinite(y)
     if good.sum() < FEW:
@@ -250,7 +251,7 @@ def _agreement(tree: MaskedTree, trial: Trial, lab: Lab) -> float:
         return float(np.mean(np.abs(tree.evaluate(trial.X, lab.pset) - trial.y) <= allowed))
 
 
-def _wider(variable: Variable, limits: tuple[float, float]) -> Variable:
+def wider(variable: Variable, limits: tuple[float, float]) -> Variable:
     """Return the variable with a range half as wide again, within what the oracle answers."""
     if variable.sampling == "integer":
         return variable

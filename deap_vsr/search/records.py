@@ -145,6 +145,12 @@ class Found:
     noise: float
     standard_errors: tuple[float, ...] | None = None
     """Of the constants of the tree that were fitted, in prefix order."""
+    inner: MaskedTree | None = None
+    """The tree in the units of the laboratory, where they are others."""
+    search: str = ""
+    """The expansion that found it."""
+    tried: tuple[str, ...] = ()
+    """All that were tried."""
 
     @classmethod
     def nothing(cls, end: BaseException) -> Found:
@@ -164,7 +170,8 @@ class Found:
         best = [(error, lab.in_units(tree)[0]) for error, tree in hall]
         noise = lab.evidence.noise * lab.scale
         errors = lab.in_units(hall[0][1], standard_errors)[1] if hall else None
-        return cls(best[0][1] if best else None, best, journal.rounds, stopped_by, noise, errors)
+        inner = hall[0][1] if hall and lab.scale != 1.0 else None
+        return cls(best[0][1] if best else None, best, journal.rounds, stopped_by, noise, errors, inner)
 
 
 class Journal:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import better
 from deap_vsr.search.joint import Joint
@@ -15,8 +17,21 @@ from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant
 
+#: Noise below this share of the spread of y is very small: of rounding, or of a solver.
+QUIET = 5e-4
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
 SECOND_LOOK = 4_000_000
+
+
+def slots_first(names: Sequence[str], lab: Lab) -> list[str]:
+    """Return the names of searches in their order: where noise is very small, sums come after slots.
+
+    Then the table of a slot tells as much as all together, and a sum approximates whatever the law is.
+    """
+    y = lab.measured().y
+    quiet = len(y) > 1 and lab.evidence.noise < QUIET * float(np.std(y))
+    order = {"slotwise": 0, "sums": 1, "joint": 2}
+    return sorted(names, key=order.__getitem__) if quiet else list(names)
 
 
 def in_sequence(
@@ -44,7 +59,9 @@ def in_sequence(
             second = best is not None and best.stopped_by == "found"
             part = lab.part(evaluations=SECOND_LOOK, queries=2 * lab.budget.queries, names=()) if second else lab
             other = vertical(part, expansion, order, tell)
-        best = other if best is None else _together(best, other, lab)
+        name = type(expansion).__name__.lower()
+        other = replace(other, search=name, tried=(*(best.tried if best is not None else ()), name))
+        best = other if best is None else replace(_together(best, other, lab), tried=other.tried)
         freed = best.rounds[-1].freed if best.rounds else ()
         rest = [column for group in order for column in group] if order is not None else range(lab.n_vars)
         schedule = tuple((column,) for column in (*freed, *(c for c in rest if c not in freed)))

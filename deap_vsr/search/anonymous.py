@@ -1,0 +1,121 @@
+"""Anonymous curves: whether a polynomial says as much about a variable, in no more words, as a formula does.
+
+Any smooth curve is a sum of a few functions, to within noise. So a sum with as many fitted numbers as a polynomial
+takes only approximates; a law takes fewer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deap_vsr.engine.fitting import Dataset, residual_model
+from deap_vsr.engine.program import encoder
+from deap_vsr.lab.criterion import NODE
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.trials import Trial
+from deap_vsr.problems.equation import Variable
+from deap_vsr.search.finish import reopened
+from deap_vsr.tree import MaskedTree, is_variable
+from deap_vsr.tree.operators import Array
+
+#: Settings of the other variables, and values of one, at which a formula is looked at.
+N_SETTINGS, N_VALUES = 5, 120
+#: Terms of the longest polynomial.
+MAX_TERMS = 14
+#: Directions in which fitted numbers change a curve by less than this share of the most are none.
+SAME = 1e-6
+#: A formula that is a polynomial itself, to this share of its values, is not compared with polynomials of that kind.
+IS_POLYNOMIAL = 1e-9
+
+
+def anonymous(formula: MaskedTree, lab: Lab) -> str:
+    """Return along which variable a polynomial does as well as a formula, in words; nothing if there is none."""
+    tree = reopened(formula)
+    n_points = len(lab.log)
+    for column, variable in enumerate(lab.variables):
+        n_nodes = _n_nodes(formula, column)
+        if not n_nodes or variable.sampling == "integer" or not tree.n_constants:
+            continue
+        X = _slices(lab, column)
+        n_fitted = max(_n_directions(tree, part) for part in X)
+        if n_fitted < 2:
+            continue
+        words = n_fitted * np.log(n_points) + NODE * n_nodes
+        length, n_terms = _as_polynomial(formula, variable, X, column, n_points, lab, n_fitted)
+        if length < words:
+            return f"{n_fitted} fitted numbers along {variable.name} do no more than a polynomial of {n_terms} terms"
+    return ""
+
+
+def polynomials(variable: Variable, x: Array, degree: int, logarithmic: bool | None = None) -> Array:
+    """Return Chebyshev polynomials of a variable over its range, without the constant: (degree, n_points)."""
+    low, high = variable.bounds
+    if (variable.sampling == "loguniform" if logarithmic is None else logarithmic) and low > 0.0 and (x > 0.0).all():
+        x, low, high = np.log(x), np.log(low), np.log(high)
+    places = np.clip(2.0 * (x - low) / (high - low) - 1.0, -1.5, 1.5)
+    return np.asarray(np.polynomial.chebyshev.chebvander(places, degree).T[1:], dtype=float)
+
+
+def _slices(lab: Lab, column: int) -> list[Array]:
+    """Return points along one variable, the others held, at some settings: (n_values, n_vars) each."""
+    parts = [np.repeat(setting[None], N_VALUES, axis=0) for setting in lab.draw(N_SETTINGS)]
+    for part in parts:
+        part[:, column] = np.sort(lab.draw(N_VALUES)[:, column])
+    return parts
+
+
+def _n_directions(tree: MaskedTree, X: Array) -> int:
+    """Return in how many ways fitted numbers change the curve along one variable."""
+    with np.errstate(all="ignore"):
+        y = tree.evaluate(X)
+    if not np.isfinite(y).all():
+        return 0
+    data = Dataset.of([Trial(X, y)])
+    _, J = residual_model(tree, encoder(None).encode([tree]), data, None)(np.array(tree.constants))
+    norms = np.linalg.norm(J, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        return 0
+    sizes = np.linalg.svd(J / np.where(norms > 0.0, norms, 1.0), compute_uv=False)
+    return int(np.sum(sizes > SAME * np.max(sizes, initial=0.0)))
+
+
+def _as_polynomial(
+    formula: MaskedTree, variable: Variable, X: list[Array], column: int, n_points: int, lab: Lab, n_fitted: int
+) -> tuple[float, int]:
+    """Return how long the formula is with a polynomial along one variable, beside what that leaves, and its terms."""
+    best = (np.inf, 0)
+    kinds = (False, True) if variable.bounds[0] > 0.0 else (False,)
+    for logarithmic in kinds:
+        left = np.zeros(MAX_TERMS)
+        exact = True
+        for part in X:
+            with np.errstate(all="ignore"):
+                y = formula.evaluate(part, lab.pset)
+                weight = 1.0 / lab.evidence.sigma(y)
+            if not np.isfinite(y).all():
+                return np.inf, 0
+            basis = np.vstack([np.ones(len(y)), polynomials(variable, part[:, column], MAX_TERMS - 1, logarithmic)])
+            for terms in range(1, MAX_TERMS + 1):
+                A = (basis[:terms] * weight).T
+                off = y * weight - A @ np.linalg.lstsq(A, y * weight, rcond=None)[0]
+                left[terms - 1] += float(np.mean(off**2)) / len(X)
+                if terms == n_fitted:
+                    exact = exact and float(np.max(np.abs(off))) <= IS_POLYNOMIAL * float(np.max(np.abs(y * weight)))
+        if exact:
+            continue
+        lengths = n_points * left + np.arange(1, MAX_TERMS + 1) * np.log(n_points)
+        best = min(best, (float(np.min(lengths)), int(np.argmin(lengths)) + 1))
+    return best
+
+
+def _n_nodes(formula: MaskedTree, column: int) -> int:
+    """Return how many nodes a formula has for a variable: its leaves, and the functions right above them."""
+    name = f"x{column + 1}"
+    count = 0
+    for position, node in enumerate(formula):
+        if is_variable(node) and node.value == name:
+            count += 1
+            above = position - 1
+            while above >= 0 and formula[above].arity == 1:
+                count, above = count + 1, above - 1
+    return count

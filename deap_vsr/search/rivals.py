@@ -1,0 +1,95 @@
+"""Rivals of a formula: others like it, no longer and with no more constants, that the data may not refute.
+
+A law stands alone; an approximation has neighbours that do as well. What is longer is none: sin(x) is x where x is
+small, and then x is what one says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.finish import reopened
+from deap_vsr.search.prune import unlike
+from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
+from deap_vsr.tree.operators import CATALOGUE, Array
+from deap_vsr.tree.simplify import structural_hash
+
+#: Rivals are first fitted to so many of the measurements, and so many of the best to all.
+SCREENED, FITTED = 2000, 6
+#: Sub-trees of so many nodes, of one variable without constants, are exchanged whole: sin(x)/x has four.
+MAX_ATOM = 4
+#: A rival whose price, doubled nats, is so much above the formula's on a part of the measurements is none.
+FAR = 80.0
+
+
+def rivals_of(tree: MaskedTree, data: Dataset, lab: Lab) -> list[Fit]:
+    """Return fits of other formulas to `data` (one trial), the best first, none the same as another or as `tree`."""
+    part = _part(data)
+    here = lab.fit(tree, part, n_starts=0)
+    limit = lab.evidence.price(here, part, tied=False) + FAR
+    found: list[tuple[float, Fit]] = []
+    seen = {structural_hash(tree)}
+    for other, starts in _others(tree, lab.function_set):
+        key = structural_hash(other)
+        if key in seen or other.n_constants > tree.n_constants or len(other) > len(tree):
+            continue
+        seen.add(key)
+        outcome = lab.fit(other, part, starts=starts, n_starts=1)
+        price = lab.evidence.price(outcome, part, tied=False)
+        if price < limit:
+            found.append((price, outcome))
+        if lab.budget.used_up() is not None:
+            break
+    found.sort(key=lambda item: item[0])
+    best = unlike([here, *(outcome for _, outcome in found)], FITTED + 1)[1:]
+    return [lab.fit(outcome.tree, data, starts=outcome.constants, n_starts=0) for outcome in best]
+
+
+def _part(data: Dataset) -> Dataset:
+    """Return some of the measurements, spread over all of them."""
+    if len(data.y) <= SCREENED:
+        return data
+    kept = np.linspace(0, len(data.y) - 1, SCREENED).astype(int)
+    columns = np.ascontiguousarray(data.columns[:, kept])
+    return Dataset(columns, data.y[kept], data.weight[kept], np.array([0, SCREENED]))
+
+
+def _others(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array]]:
+    """Yield formulas with one function, or one atom, exchanged for another, and where their constants start."""
+    functions = [name for name in function_set if name in CATALOGUE and CATALOGUE[name].arity == 1]
+    known = np.array([tree.constants])
+    for position, node in enumerate(tree):
+        whole = tree.searchSubtree(position)
+        inside = list(tree[whole])
+        atom = _variable_of(inside)
+        if atom is not None and len(inside) <= MAX_ATOM:
+            above = tree[position - 1] if position else None
+            if above is not None and _variable_of(list(tree[tree.searchSubtree(position - 1)])) is not None:
+                continue  # a part of a larger one
+            for other in ([atom], *([node_from_name(name), atom] for name in functions)):
+                yield MaskedTree([*tree[: whole.start], *other, *tree[whole.stop :]]), known
+        elif node.arity == 1:
+            for name in functions:
+                if name != node.name:
+                    yield MaskedTree([*tree[:position], node_from_name(name), *tree[position + 1 :]]), known
+
+
+def _variable_of(nodes: Sequence[Node]) -> Node | None:
+    """Return the variable of a sub-tree of one variable without constants; None if it is none."""
+    leaves = [node for node in nodes if not node.arity]
+    if any(isinstance(node, Constant) for node in leaves) or len({node.value for node in leaves}) != 1:
+        return None
+    return leaves[0] if is_variable(leaves[0]) else None
+
+
+def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[float, MaskedTree]]]:
+    """Return how far a formula, its constants fitted anew, is ahead of its rivals in nats, and these, nearest first."""
+    skeleton = reopened(tree)
+    own = lab.evidence.price(lab.fit(skeleton, data, n_starts=0), data, tied=False)
+    others = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in rivals_of(skeleton, data, lab)]
+    behind = sorted(((0.5 * (price - own), other) for price, other in others), key=lambda item: item[0])
+    return (behind[0][0] if behind else np.inf), behind

@@ -1,0 +1,339 @@
+"""How an answer stands: found, fits or partial, with the reason in words. It is attacked before it is called found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.special import chdtri
+
+from deap_vsr.engine.fitting import Dataset, residual_model
+from deap_vsr.engine.program import encoder
+from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.outliers import without_outliers
+from deap_vsr.lab.trials import Trial
+from deap_vsr.problems.equation import Variable
+from deap_vsr.search.anonymous import anonymous, polynomials
+from deap_vsr.search.finish import finished_in_noise, reopened, wider
+from deap_vsr.search.records import Found
+from deap_vsr.search.rivals import lead
+from deap_vsr.tree import Constant, MaskedTree, is_variable
+from deap_vsr.tree.operators import Array
+from deap_vsr.tree.simplify import literals
+
+#: A formula leads clearly if it is so many nats ahead of every rival: then it is e**10, some 20,000 times as likely,
+#: and hardly one of a hundred laws, each with some dozen rivals, is called found wrongly.
+CLEARLY = 10.0
+#: Points that tell a formula from its nearest rival, and how often they are asked for at the most.
+TELLING, ATTEMPTS = 150, 3
+#: Level of the test that residuals have a shape: one right formula in ten thousand is taken for a wrong one.
+SHAPE_LEVEL = 1e-4
+#: Residuals are compared with polynomials of this degree in each variable, and of this in each of a pair.
+DEGREE, PAIR_DEGREE = 6, 2
+#: Where none of n points shows an error, at most about 3/n of the domain does, in 95 of 100 cases.
+RULE_OF_THREE = 3.0
+#: More loose numbers than this are several; a number is loose if it has more digits than these.
+SEVERAL, SHORT_DIGITS = 2, 3
+#: How many rivals are told of.
+TOLD = 3
+#: Points of `verify="thorough"`.
+THOROUGH = 300
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an answer stands.
+
+    Attributes
+    ----------
+    status : "found", "fits" or "partial"
+        Found: it survived being attacked and, in noise, leads its rivals clearly. Fits: it explains the data; the
+        reason says what is unsure. Partial: the best so far.
+    reason : in words
+    survived : fresh points, inside the domain, that did not refute it
+    share : the largest share of the domain in which it may still be wrong, about 3/n
+    outside : whether it was asked outside the domain too
+    search : which search found it
+    lead : nats by which it is ahead of its nearest rival; None where it was not looked for
+    rivals : other formulas that the data do not refute, and how far they are behind
+    """
+
+    status: str
+    reason: str
+    survived: int = 0
+    share: float = 1.0
+    outside: bool = False
+    search: str = ""
+    lead: float | None = None
+    rivals: tuple[tuple[float, MaskedTree], ...] = field(default=())
+
+
+def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, Standing]:
+    """Return an answer and how it stands; in noise a rival that proves better takes its place.
+
+    ::
+
+        partial, if the search did not come to an end with it
+        attack: fresh points, at the edges, in each decade of y, where it was furthest off, outside
+        in noise: residuals must have no shape; ask where the nearest rival differs most, until one leads clearly
+    """
+    if found.tree is None:
+        return found, Standing("partial", "no formula was found", search=found.search)
+    if found.stopped_by != "found":
+        return found, Standing("partial", _unfinished(found), search=found.search)
+    inner = found.tree if found.inner is None else found.inner  # in the units of the laboratory
+    attack = Attack(inner, lab, verify)
+    try:
+        attack.run()
+    except (OutOfQueriesError, NoValuesError):
+        attack.reason = attack.reason or "fewer points could be asked than it takes to attack it"
+    except KeyboardInterrupt:
+        attack.reason = "interrupted before it was attacked"
+    stands = attack.standing(found)
+    if attack.formula is not inner:
+        tree, errors = lab.in_units(attack.formula, attack.errors)
+        found = replace(found, tree=tree, inner=attack.formula, standard_errors=errors, hall=[(0.0, tree)])
+    return found, stands
+
+
+def _unfinished(found: Found) -> str:
+    ends = {"queries": "the points were used up", "seconds": "the time was up", "exhausted": "everything was tried"}
+    ends |= {"evaluations": "the evaluations were used up", "interrupted": "it was interrupted"}
+    return f"{ends.get(found.stopped_by, found.stopped_by)} before a formula held"
+
+
+class Attack:
+    """What is done to refute a formula, on counted points."""
+
+    def __init__(self, formula: MaskedTree, lab: Lab, verify: int | None) -> None:
+        self.formula, self.lab = formula, lab
+        self.errors: tuple[float, ...] | None = None
+        self.n_points = 8 + 2 * lab.n_vars if verify is None else verify
+        self.reason = ""
+        self.survived = 0
+        self.outside = False
+        self.lead: float | None = None
+        self.rivals: list[tuple[float, MaskedTree]] = []
+
+    def run(self) -> None:
+        """Attack until something refutes it."""
+        self._ask()
+        if not self.reason and not self.lab.evidence.certain:
+            self._compare()
+        if not self.reason and not self.lab.evidence.certain:
+            self.reason = anonymous(self.formula, self.lab) or _shape(self.formula, self.lab)
+
+    def standing(self, found: Found) -> Standing:
+        """Return how the formula stands."""
+        reason = self.reason or _never_found(found, self.formula, self.lab)
+        share = min(1.0, RULE_OF_THREE / self.survived) if self.survived else 1.0
+        if not reason:
+            where = "inside and outside the domain" if self.outside else "inside the domain; outside was not asked"
+            reason = f"{self.survived} fresh points did not refute it, {where}"
+            if self.lead is not None and self.rivals:
+                reason += f"; {self.lead:.0f} nats ahead of its nearest rival"
+        status = "found" if not (self.reason or _never_found(found, self.formula, self.lab)) else "fits"
+        told = tuple(self.rivals[:TOLD])
+        return Standing(status, reason, self.survived, share, self.outside, found.search, self.lead, told)
+
+    # --- points that may refute it ---
+
+    def _ask(self) -> None:
+        """Ask fresh points, and compare all that was measured."""
+        lab = self.lab
+        uniform = _spread_out(lab.variables, self.n_points, lab.rng)
+        chosen = self._chosen(max(self.n_points // 2, 4))
+        answers = lab.ask(np.vstack([uniform, chosen]))
+        far = self._outside(max(self.n_points // 2, 4))
+        self.survived = int(np.isfinite(answers[: len(uniform)]).sum()) + self._asked_before()
+        self.outside = len(far) > 0 and bool(np.isfinite(lab.ask(far)).any())
+        cleaned: Trial | None = lab.measured()
+        while cleaned is not None:
+            known = cleaned
+            cleaned = without_outliers(self.formula, known, lab)
+        off = self._off(known)
+        worst = int(np.argmax(off)) if len(off) else 0
+        if len(off) and not off[worst] <= self._allowed(len(off)):
+            names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
+            n_off = int(np.sum(~(off <= self._allowed(len(off)))))
+            self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+
+    def _asked_before(self) -> int:
+        """Return how many points drawn from the whole domain the ending has asked before."""
+        return int(self.lab.facts.get("checked", 0))
+
+    def _allowed(self, n: int) -> float:
+        """Return how many tolerances the worst of n answers may be off."""
+        return 1.0 if self.lab.evidence.certain else max(1.0, np.sqrt(2.0 * np.log(max(n, 2))) / 3.0)
+
+    def _off(self, trial: Trial) -> Array:
+        """Return how far answers are off, in tolerances; those outside the domain, in noise, do not count."""
+        tolerance = self.lab.evidence.tolerance(trial.y, trial.weights)
+        with np.errstate(all="ignore"):
+            off = np.abs(self.formula.evaluate(trial.X, self.lab.pset) - trial.y) / tolerance
+        off[np.isnan(off)] = np.inf
+        if not self.lab.evidence.certain:
+            low, high = np.array([v.bounds for v in self.lab.variables]).T
+            off[((low > trial.X) | (high < trial.X)).any(axis=1)] = 0.0
+        return np.asarray(off)
+
+    def _chosen(self, count: int) -> Array:
+        """Return points at corners, in each decade of y, and near where it was furthest off."""
+        lab = self.lab
+        many = lab.draw(64 * count)
+        with np.errstate(all="ignore"):
+            size = np.log(np.abs(self.formula.evaluate(many, lab.pset)))
+        order = np.argsort(np.where(np.isfinite(size), size, 0.0))
+        decades = many[order[np.linspace(0, len(many) - 1, max(count // 2, 2)).astype(int)]]
+        corners = lab.draw(max(count // 4, 2))
+        for i, variable in enumerate(lab.variables):
+            if variable.sampling != "integer" and variable.sign != "both":
+                corners[:, i] = np.where(lab.rng.uniform(size=len(corners)) < 0.5, variable.low, variable.high)
+        known = lab.measured()
+        furthest = known.X[np.argsort(-self._off(known))[: max(count // 4, 2)]]
+        beside = 0.5 * (furthest + lab.draw(len(furthest)))
+        for i, variable in enumerate(lab.variables):
+            if variable.sampling == "integer":
+                beside[:, i] = np.round(beside[:, i])
+        inside = [_reaches(variable, beside[:, i]) for i, variable in enumerate(lab.variables)]
+        return np.vstack([decades, corners, beside[np.all(inside, axis=0)]])
+
+    def _outside(self, count: int) -> Array:
+        """Return points of the wider domain, where it may be asked."""
+        lab = self.lab
+        ranges = [wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
+        if all(wide == variable for wide, variable in zip(ranges, lab.variables, strict=True)):
+            return np.empty((0, lab.n_vars))
+        return _spread_out(ranges, count, lab.rng)
+
+    # --- rivals ---
+
+    def _compare(self) -> None:
+        """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly."""
+        lab = self.lab
+        for attempt in range(ATTEMPTS):
+            data = Dataset.of([lab.measured()])
+            self.lead, self.rivals = lead(self.formula, data, lab)
+            if lab.budget.used_up() is not None:
+                self.reason = "there was no time to compare it with its rivals"
+                return
+            if self.lead < 0.0:
+                better = finished_in_noise(self.rivals[0][1], data, lab)
+                self.formula, self.errors = better.tree, better.standard_errors
+                continue
+            if self.lead >= CLEARLY:
+                return
+            if attempt < ATTEMPTS - 1:
+                self._tell_apart(self.rivals[0][1])
+        nearest = literals(self.rivals[0][1]).to_infix() if self.rivals else ""
+        self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+
+    def _tell_apart(self, rival: MaskedTree) -> None:
+        """Ask where two formulas differ most, in units of the noise."""
+        lab = self.lab
+        n_points = int(min(TELLING, 0.5 * lab.budget.queries_left()))
+        if n_points < 1:
+            raise OutOfQueriesError("no points are left to tell rivals apart")
+        X = lab.draw(20 * n_points)
+        with np.errstate(all="ignore"):
+            values = self.formula.evaluate(X, lab.pset)
+            apart = np.abs(values - rival.evaluate(X, lab.pset)) / lab.evidence.sigma(values)
+        apart = np.where(np.isfinite(apart), apart, 0.0)
+        lab.ask(X[np.argsort(-apart)[:n_points]])
+
+
+def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
+    """Return why an answer is never called found, whatever the points say; nothing if there is no such reason."""
+    certain = lab.evidence.certain
+    if found.search == "joint" and "slotwise" in found.tried and not certain:
+        return "it was found by joint search after slots had failed, in noise"
+    if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
+        return "it is a sum with several numbers that were fitted, and slots were not tried"
+    for column, variable in enumerate(lab.variables):
+        values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
+        needed = max(_n_constants_of(formula, column) + 2, 3)
+        if values < needed and any(is_variable(node) and node.value == f"x{column + 1}" for node in formula):
+            return f"{variable.name} has {values} values, and it takes {needed} to tell its form"
+    return ""
+
+
+def _n_loose(formula: MaskedTree) -> int:
+    """Return how many numbers of a formula are not short."""
+    numbers = [node.value for node in formula if isinstance(node, Constant)]
+    return sum(float(f"{number:.{SHORT_DIGITS - 1}e}") != number for number in numbers)
+
+
+def _n_constants_of(formula: MaskedTree, column: int) -> int:
+    """Return how many numbers are in the smallest part of a formula that has all of a variable in it."""
+    name = f"x{column + 1}"
+    places = [i for i, node in enumerate(formula) if is_variable(node) and node.value == name]
+    if not places:
+        return 0
+    wholes = [formula.searchSubtree(i) for i in range(len(formula))]
+    part = min(
+        (whole for whole in wholes if whole.start <= places[0] and whole.stop > places[-1]),
+        key=lambda whole: whole.stop - whole.start,
+    )
+    return sum(isinstance(node, Constant) and abs(node.value) != 1.0 for node in formula[part])
+
+
+def _reaches(variable: Variable, x: Array) -> Array:
+    """Return which values are within the domain of a variable."""
+    size = np.abs(x) if variable.sign == "both" else x
+    return np.asarray((size >= variable.low) & (size <= variable.high))
+
+
+def _spread_out(variables: Sequence[Variable], count: int, rng: np.random.Generator) -> Array:
+    """Return points of which each part of each variable's range has its share: a Latin hypercube."""
+    columns = []
+    for variable in variables:
+        places = (rng.permutation(count) + rng.uniform(size=count)) / count
+        if variable.sampling == "loguniform":
+            values = variable.low * (variable.high / variable.low) ** places
+        elif variable.sampling == "integer":
+            first, last = int(np.ceil(variable.low)), int(np.ceil(variable.high)) - 1
+            values = np.minimum(first + np.floor(places * (last - first + 1)), last)
+        else:
+            values = variable.low + places * (variable.high - variable.low)
+        if variable.sign == "both":
+            values = values * rng.choice([-1.0, 1.0], count)
+        columns.append(values)
+    return np.column_stack(columns)
+
+
+# --- the shape of residuals ---------------------------------------------------------------
+
+
+def _shape(formula: MaskedTree, lab: Lab) -> str:
+    """Return that residuals have a shape, and along which variable, by a test against polynomials; else nothing."""
+    data = Dataset.of([lab.measured()])
+    outcome = lab.fit(reopened(formula), data, n_starts=0)
+    residuals, J = residual_model(outcome.tree, encoder(None).encode([outcome.tree]), data, None)(outcome.constants[0])
+    waves = [polynomials(variable, data.columns[i], DEGREE) for i, variable in enumerate(lab.variables)]
+    names = [variable.name for variable in lab.variables]
+    tests = [(names[i], wave) for i, wave in enumerate(waves)]
+    for i in range(len(waves)):
+        for j in range(i):
+            pairs = (waves[i][:PAIR_DEGREE, None] * waves[j][None, :PAIR_DEGREE]).reshape(-1, len(data.y))
+            tests.append((f"{names[j]} and {names[i]}", pairs))
+    for name, basis in tests:
+        if _explains(basis * data.weight, residuals, J, SHAPE_LEVEL / len(tests)):
+            return f"what it leaves is no noise: it has a shape along {name}"
+    return ""
+
+
+def _explains(basis: Array, residuals: Array, J: Array, level: float) -> bool:
+    """Whether a basis explains residuals better than chance does, beside the constants that were fitted."""
+    fitted = np.linalg.qr(J.T)[0] if len(J) else np.zeros((len(residuals), 0))
+    left = residuals - fitted @ (fitted.T @ residuals)
+    rest = basis.T - fitted @ (fitted.T @ basis.T)
+    directions, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    directions = directions[:, sizes > 1e-9 * max(float(np.max(sizes, initial=0.0)), 1e-300)]
+    explained = float(np.sum((directions.T @ left) ** 2))
+    n, free = directions.shape[1], len(left) - fitted.shape[1] - directions.shape[1]
+    remains = float(np.sum(left**2)) - explained
+    if n == 0 or free < 1 or remains <= 0.0:
+        return False
+    return bool(explained / (remains / free) > chdtri(n, level))
