@@ -256,6 +256,7 @@ def discover(
     options = Options(expansion, schedule, preset, optimizer, grammar, checkpoint, resume)
     chosen.check(options)
     check_limits(seed, time_limit, max_evaluations, max_queries)
+    n_points = points_to_verify(verify)
     equation, oracle = _oracle(problem, noise, seed, operators)
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
@@ -266,7 +267,7 @@ def discover(
     budget.restart()
     known = _identity(equation, lab, seed, noise)
     freed, found, used = _search(chosen, options, lab, progress, known)
-    found, stands = _attacked(found, lab, chosen, options, verify)
+    found, stands = _attacked(found, lab, chosen, options, n_points)
     return Result.of(
         found,
         stands,
@@ -281,13 +282,16 @@ def discover(
     )
 
 
-def _attacked(
-    found: Found, lab: Lab, method: Method, options: Options, verify: int | str | None
-) -> tuple[Found, Standing]:
-    """Return an answer, and how it stands; those of the published methods, and of other packages, as they come."""
+def points_to_verify(verify: int | str | None) -> int | None:
+    """Return with how many points an answer is attacked; None for as many as are usual."""
     n_points = THOROUGH if verify == "thorough" else verify
     if isinstance(n_points, str) or (n_points is not None and n_points < 1):
         raise VsrError(f"verify is {verify!r}, expected a number of points of at least 1, or thorough")
+    return n_points
+
+
+def _attacked(found: Found, lab: Lab, method: Method, options: Options, n_points: int | None) -> tuple[Found, Standing]:
+    """Return an answer, and how it stands; those of the published methods, and of other packages, as they come."""
     if method.search is None and options.preset is None:
         return standing(found, lab, n_points)
     if found.tree is None or found.stopped_by != "found":

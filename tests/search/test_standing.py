@@ -1,0 +1,270 @@
+"""How an answer stands: attacked before it is called found, compared with rivals, and never found for some reasons."""
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, MaskedTree, Variable, discover
+from deap_vsr.engine import Dataset
+from deap_vsr.errors import VsrError
+from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.outliers import without_outliers
+from deap_vsr.search.anonymous import anonymous
+from deap_vsr.search.records import Found
+from deap_vsr.search.rivals import lead
+from deap_vsr.search.standing import CLEARLY, standing
+
+BROAD = ("add", "sub", "mul", "div", "inv", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "tanh", "const")
+
+
+def lab_of(law, n_vars=2, noise=0.0, asked=4000, domains=None, seed=0, **how):
+    function = MaskedTree.from_infix(law).evaluate if isinstance(law, str) else law
+    oracle = CallableOracle(function, domains or [(0.5, 3.0)] * n_vars, BROAD, noise=noise, seed=seed, **how)
+    lab = Lab(oracle, Budget(), np.random.default_rng(seed))
+    lab.begin()
+    lab.trials(range(n_vars), 1, asked)
+    return lab
+
+
+def answer(text, search="slotwise", tried=("slotwise",), stopped_by="found"):
+    tree = MaskedTree.from_infix(text)
+    return Found(tree, [(0.0, tree)], [], stopped_by, 0.0, search=search, tried=tried)
+
+
+# --- exact answers ------------------------------------------------------------------------
+
+
+def test_a_right_formula_is_found_and_says_what_it_survived():
+    lab = lab_of("x1*exp(-x2)", asked=30)
+    before = lab.budget.queries
+    found, stands = standing(answer("x1*exp(-x2)"), lab)
+    assert stands.status == "found"
+    assert found.tree.to_infix() == "x1*exp(-x2)"
+    assert stands.survived == 12, "8, and 2 for each variable"
+    assert stands.share == pytest.approx(3 / 12)
+    assert not stands.outside
+    assert "12 fresh points" in stands.reason
+    assert lab.budget.queries - before < 30
+
+
+def test_more_points_leave_less_of_the_domain():
+    _, stands = standing(answer("x1*exp(-x2)"), lab_of("x1*exp(-x2)", asked=30), 300)
+    assert stands.survived == 300
+    assert stands.share == pytest.approx(0.01)
+
+
+def test_outside_is_asked_where_it_may_be():
+    lab = lab_of("x1*exp(-x2)", asked=30, limits=[(0.0, 9.0)] * 2)
+    _, stands = standing(answer("x1*exp(-x2)"), lab)
+    assert stands.outside
+    assert (lab.log.X > 3.0).any()
+    surrogate = lab_of(lambda X: np.where(X[:, 0] > 3.0, 0.0, X[:, 0]), asked=30, limits=[(0.0, 9.0)] * 2)
+    _, stands = standing(answer("x1"), surrogate)
+    assert stands.status == "fits"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_in_a_part_of_the_domain_is_seen_or_not_ruled_out(seed):
+    def stepped(X):
+        return X[:, 0] * X[:, 1] * np.where((X[:, 1] > 1.0) & (X[:, 1] < 1.5), 1.5, 1.0)
+
+    lab = lab_of(stepped, asked=1, seed=seed)
+    _, stands = standing(answer("x1*x2"), lab, 40)
+    assert stands.status == "fits"
+    assert "disagree" in stands.reason
+    assert "x2=1." in stands.reason
+
+
+def test_a_measurement_of_before_may_refute_it_too():
+    lab = lab_of("x1*x2", asked=10)
+    lab.log.add(np.array([[1.0, 1.0]]), np.array([7.0]), np.array([False]))
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "fits"
+    assert "1 of" in stands.reason
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [("seconds", "time"), ("queries", "points"), ("interrupted", "interrupted"), ("exhausted", "everything")],
+)
+def test_what_was_not_brought_to_its_end_is_partial(ended, reason):
+    _, stands = standing(answer("x1", stopped_by=ended), lab_of("x1*x2", asked=5))
+    assert stands.status == "partial"
+    assert reason in stands.reason
+
+
+def test_without_points_nothing_is_found():
+    lab = lab_of("x1*x2", asked=10)
+    lab = lab.within(Budget(queries=0))
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "fits"
+    assert "points" in stands.reason
+
+
+def test_the_form_of_a_variable_of_few_values_is_not_found():
+    domains = [(0.5, 3.0), Variable("x2", 1, 4, "integer", "positive", "")]
+    lab = lab_of("x1*(1 + 2*x2**2)", asked=40, domains=domains)
+    _, stands = standing(
+        answer("x1*(1.7 + 2.3*x2**2 - 1.1*x2)"), lab_of("x1*(1.7 + 2.3*x2**2 - 1.1*x2)", domains=domains)
+    )
+    assert stands.status == "fits"
+    assert "x2 has 3 values" in stands.reason
+    _, stands = standing(answer("x1*(1 + 2*x2**2)"), lab)
+    assert stands.status == "found"
+
+
+# --- noise --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["2.5*x1*exp(-0.7*x2)", "x1/sqrt(x2)", "1.3*sin(2.1*x1) + x2**2", "3*log(1 + 4*x1)*x2"])
+def test_a_law_leads_clearly_in_noise(law):
+    lab = lab_of(law, noise=0.01)
+    found, stands = standing(answer(law), lab)
+    assert stands.status == "found", stands.reason
+    assert stands.lead >= CLEARLY
+    assert found.tree.to_infix() == MaskedTree.from_infix(law).to_infix()
+
+
+def test_an_approximation_is_not_found_however_well_it_fits():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0.5, 3.0, 4000)
+    atoms = [np.ones(4000), x, np.sqrt(x), np.log(x)]
+    numbers = np.linalg.lstsq(np.array(atoms).T, np.tanh(0.8 * x), rcond=None)[0]
+    text = "x2*({:.6g} + {:.6g}*x1 + {:.6g}*sqrt(x1) + {:.6g}*log(x1))".format(*numbers)
+    lab = lab_of("x2*tanh(0.8*x1)", noise=0.02)
+    _, stands = standing(answer(text), lab)
+    assert stands.status == "fits"
+    assert anonymous(MaskedTree.from_infix(text), lab).startswith("4 fitted numbers along x1")
+
+
+def test_a_polynomial_law_is_no_approximation():
+    lab = lab_of("1.234 + 0.567*x1 - 0.891*x1**2", n_vars=1, noise=0.001)
+    _, stands = standing(answer("1.234 + 0.567*x1 - 0.891*x1**2"), lab)
+    assert stands.status == "found", stands.reason
+
+
+def test_what_has_a_shape_is_no_noise():
+    lab = lab_of("x1 + 0.02*sin(9*x2) + x2", noise=0.03)
+    _, stands = standing(answer("x1 + x2"), lab)
+    assert stands.status == "fits"
+    assert "shape along x2" in stands.reason
+
+
+def test_a_rival_that_does_as_well_is_told_and_one_that_does_better_takes_its_place():
+    narrow = [(1.0, 1.2), (0.5, 3.0)]
+    lab = lab_of("x2*sqrt(x1)", noise=0.05, asked=300, domains=narrow)
+    _, stands = standing(answer("x2*sin(x1)"), lab)
+    assert stands.status == "fits"
+    wide = lab_of("x2*sqrt(x1)", noise=0.01)
+    found, stands = standing(answer("1.02*x2*log(x1)"), wide)
+    assert found.tree.to_infix() in ("x2*sqrt(x1)", "1.02*x2*log(x1)")
+    assert stands.status != "found" or found.tree.to_infix() == "x2*sqrt(x1)"
+
+
+def test_rivals_have_no_more_nodes_and_constants():
+    lab = lab_of("2.5*x2*sqrt(x1)", noise=0.05, asked=500)
+    ahead, rivals = lead(MaskedTree.from_infix("2.5*x2*sqrt(x1)"), Dataset.of([lab.measured()]), lab)
+    assert ahead == (rivals[0][0] if rivals else np.inf)
+    for behind, tree in rivals:
+        assert behind >= ahead
+        assert len(tree) <= 6
+        assert tree.n_constants <= 1
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"search": "joint", "tried": ("sums", "slotwise", "joint")}, "joint search after slots"),
+        ({"search": "sums", "tried": ("sums",)}, "slots were not tried"),
+    ],
+)
+def test_some_answers_are_never_found_in_noise(how, reason):
+    law = "1.234*x1 + 0.5678*x2 + 2.345*sin(x1) + 3.456*x2**2"
+    _, stands = standing(answer(law, **how), lab_of(law, noise=0.01))
+    assert stands.status == "fits"
+    assert reason in stands.reason
+
+
+# --- outliers -----------------------------------------------------------------------------
+
+
+def with_outlier(number, noise=0.01, size=5.0, again=False):
+    """Return a function whose answer of a number is off; with `again`, whenever that point is asked."""
+    rng, asked, bad = np.random.default_rng(3), [0], set()
+
+    def measure(X):
+        y = X[:, 0] * X[:, 1] + noise * rng.standard_normal(len(X))
+        for i, point in enumerate(X):
+            asked[0] += 1
+            if asked[0] == number:
+                bad.add(point.tobytes())
+                y[i] += size
+            elif again and point.tobytes() in bad:
+                y[i] += size
+        return y
+
+    return measure
+
+
+def test_an_answer_that_is_not_confirmed_is_left_out_and_listed():
+    lab = lab_of(with_outlier(1000))
+    trial = lab.measured()
+    cleaned = without_outliers(MaskedTree.from_infix("x1*x2"), trial, lab)
+    assert len(cleaned.y) == len(trial.y) - 1
+    X, y = lab.log.outliers
+    assert len(y) == 1
+    assert abs(y[0] - X[0].prod()) > 4.0
+    assert np.isfinite(lab.measured().y).all()
+    assert without_outliers(MaskedTree.from_infix("x1*x2"), lab.measured(), lab) is None
+
+
+def test_an_answer_that_is_confirmed_speaks_against_the_formula():
+    lab = lab_of(with_outlier(1000, again=True))
+    assert without_outliers(MaskedTree.from_infix("x1*x2"), lab.measured(), lab) is None
+    assert len(lab.log.outliers[1]) == 0
+
+
+def test_where_many_answers_are_off_the_formula_is_to_blame():
+    lab = lab_of("x1*x2", noise=0.01)
+    before = lab.budget.queries
+    assert without_outliers(MaskedTree.from_infix("x1*x2 + 0.5*x1"), lab.measured(), lab) is None
+    assert lab.budget.queries == before
+
+
+@pytest.mark.parametrize("number", [20, 700])
+def test_a_law_is_found_beside_an_outlier_which_the_result_names(number):
+    oracle = CallableOracle(with_outlier(number, size=80.0), [(0.5, 3.0)] * 2, BROAD)
+    result = discover(oracle, seed=0, max_queries=9000)
+    assert result.status == "found", result.reason
+    assert result.expression in ("x1*x2", "x2*x1")
+    assert len(result.outliers) <= 1
+    assert number == 700 or result.noise == pytest.approx(0.01, rel=0.15)
+
+
+# --- in a result --------------------------------------------------------------------------
+
+
+def test_a_result_says_how_it_stands():
+    result = discover(
+        CallableOracle(lambda X: X[:, 0] * X[:, 1], [(0.5, 3.0)] * 2), seed=0, max_queries=2000, verify=50
+    )
+    assert result.status == "found"
+    told = result.to_json()
+    assert told["status"] == "found"
+    assert told["survived"] == result.standing.survived >= 50
+    assert told["found_by"] == "slotwise"
+    assert told["error"] < 1e-12
+    assert told["rivals"] == []
+    assert "found" in repr(result)
+    assert "x1*x2" in repr(result).replace("x2*x1", "x1*x2")
+
+
+@pytest.mark.parametrize("verify", [0, -3, "much"])
+def test_verify_is_a_number_of_points_or_thorough(verify):
+    with pytest.raises(VsrError, match="thorough"):
+        discover(CallableOracle(lambda X: X[:, 0], [(0.5, 3.0)]), seed=0, max_queries=200, verify=verify)
+
+
+def test_the_published_method_is_not_attacked():
+    result = discover("trigonometric/inv/2-1-1/prog_0", "vsr-gp", preset="paper", seed=0, max_evaluations=3000)
+    assert result.status in ("fits", "partial")
