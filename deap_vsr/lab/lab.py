@@ -80,6 +80,7 @@ class Lab:
         self.log = Log([variable.name for variable in self.variables], log)
         self.pset = pset
         self.evidence: Evidence = Exact()
+        self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
 
@@ -185,14 +186,14 @@ class Lab:
         while at < len(wanted):
             if at and self.budget.used_up() == "seconds":
                 raise OutOfTimeError(f"the time is up; {len(wanted) - at} points were not asked")
-            pace = self.facts.get("pace", 0.0)
+            pace = self._pace[-1]
             size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
-            if "pace" not in self.facts or not getattr(self.oracle, "vectorized", True):
+            if len(self._pace) == 1 or not getattr(self.oracle, "vectorized", True):
                 size = 1
             part = wanted[at : at + size]
             begun = time.perf_counter()
             yield part
-            self.facts["pace"] = max((time.perf_counter() - begun) / len(part), 0.5 * pace)
+            self._pace[1:] = [max((time.perf_counter() - begun) / len(part), 0.5 * pace)]
             at += len(part)
 
     def _answer(self, X: Array) -> Array:
@@ -221,7 +222,7 @@ class Lab:
         """Return no answer for a point at which the oracle raised; where it never did anything else, raise."""
         failures = self.facts["failures"] = self.facts.get("failures", 0) + 1
         self.facts.setdefault("failure", str(error) or type(error).__name__)
-        if failures >= HOPELESS and failures > len(self.log):
+        if failures >= HOPELESS and not np.isfinite(self.log.y).any():
             if isinstance(error, OracleError):
                 raise error
             raise OracleFailure(f"the oracle raised {type(error).__name__}: {error}; at all of {failures} points")

@@ -118,7 +118,7 @@ def test_a_formula_that_fails_on_a_wider_domain_is_not_found(search):
     assert error_of(found, product, 2) < 1e-2  # and is given as the best so far
 
 
-class KilledError(Exception):
+class KilledError(BaseException):
     """Stands for kill -9: nothing is done after it."""
 
 
