@@ -52,7 +52,7 @@ def _leave_out(lab: Lab, precision: Precision, n_repeats: int) -> None:
     """Leave answers out that are far off the others at the same point, of the replicates that end the log."""
     n = len(lab.log) // n_repeats * n_repeats
     X, y = lab.log.X[-n:].reshape(-1, n_repeats, lab.n_vars), lab.log.y[-n:].reshape(-1, n_repeats)
-    same = (X[:, :1] == X).all(axis=(1, 2))
+    same = (X[:, :1] == X).all(axis=(1, 2)) & (np.isfinite(y).sum(axis=1) > 2)
     X, y = X[same], y[same]
     with np.errstate(all="ignore"):
         middle = np.nanmedian(np.where(np.isfinite(y), y, np.nan), axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.search.finish import reopened
-from deap_vsr.tree import MaskedTree, is_variable
+from deap_vsr.tree import Constant, MaskedTree, is_variable
 from deap_vsr.tree.operators import Array
 
 #: Settings of the other variables, and values of one, at which a formula is looked at.
@@ -24,8 +24,8 @@ N_SETTINGS, N_VALUES = 5, 120
 MAX_TERMS = 14
 #: Directions in which fitted numbers change a curve by less than this share of the most are none.
 SAME = 1e-6
-#: A formula that is a polynomial itself, to this share of its values, is not compared with polynomials of that kind.
-IS_POLYNOMIAL = 1e-9
+#: A formula that is a polynomial of so many terms itself, to this share of its values, is not compared with such.
+CUBIC, IS_POLYNOMIAL = 4, 1e-9
 
 
 def anonymous(formula: MaskedTree, lab: Lab) -> str:
@@ -38,10 +38,10 @@ def anonymous(formula: MaskedTree, lab: Lab) -> str:
             continue
         X = _slices(lab, column)
         n_fitted = max(_n_directions(tree, part) for part in X)
-        if n_fitted < 2:
+        if n_fitted < 1:
             continue
         words = n_fitted * np.log(n_points) + NODE * n_nodes
-        length, n_terms = _as_polynomial(formula, variable, X, column, n_points, lab, n_fitted)
+        length, n_terms = _as_polynomial(formula, variable, X, column, n_points, lab)
         if length < words:
             return f"{n_fitted} fitted numbers along {variable.name} do no more than a polynomial of {n_terms} terms"
     return ""
@@ -80,7 +80,7 @@ def _n_directions(tree: MaskedTree, X: Array) -> int:
 
 
 def _as_polynomial(
-    formula: MaskedTree, variable: Variable, X: list[Array], column: int, n_points: int, lab: Lab, n_fitted: int
+    formula: MaskedTree, variable: Variable, X: list[Array], column: int, n_points: int, lab: Lab
 ) -> tuple[float, int]:
     """Return how long the formula is with a polynomial along one variable, beside what that leaves, and its terms."""
     best = (np.inf, 0)
@@ -99,7 +99,7 @@ def _as_polynomial(
                 A = (basis[:terms] * weight).T
                 off = y * weight - A @ np.linalg.lstsq(A, y * weight, rcond=None)[0]
                 left[terms - 1] += float(np.mean(off**2)) / len(X)
-                if terms == n_fitted:
+                if terms == CUBIC:
                     exact = exact and float(np.max(np.abs(off))) <= IS_POLYNOMIAL * float(np.max(np.abs(y * weight)))
         if exact:
             continue
@@ -109,13 +109,24 @@ def _as_polynomial(
 
 
 def _n_nodes(formula: MaskedTree, column: int) -> int:
-    """Return how many nodes a formula has for a variable: its leaves, and the functions right above them."""
+    """Return how many nodes a formula has for one variable alone: those of the parts with no other, without numbers."""
     name = f"x{column + 1}"
-    count = 0
-    for position, node in enumerate(formula):
-        if is_variable(node) and node.value == name:
-            count += 1
-            above = position - 1
-            while above >= 0 and formula[above].arity == 1:
-                count, above = count + 1, above - 1
+    count, after = 0, 0
+    for position in range(len(formula)):
+        if position < after:
+            continue
+        whole = formula.searchSubtree(position)
+        names = {node.value for node in formula[whole] if is_variable(node)}
+        if names == {name}:
+            count += sum(_is_counted(formula, i) for i in range(whole.start, whole.stop))
+            after = whole.stop
     return count
+
+
+def _is_counted(formula: MaskedTree, position: int) -> bool:
+    """Whether a node is one of the formula's words: numbers, and what joins them, are paid for as numbers."""
+    node = formula[position]
+    if node.arity != 2:
+        return not isinstance(node, Constant)
+    second = formula.searchSubtree(position + 1).stop
+    return not isinstance(formula[position + 1], Constant) and not isinstance(formula[second], Constant)
