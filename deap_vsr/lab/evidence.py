@@ -167,8 +167,13 @@ class Exact:
         return np.zeros(len(y))
 
     def tolerance(self, y: Array, weights: Array | None = None) -> Array:
-        """Return how far a formula that is right may be off each answer: the last digits."""
-        return np.asarray(RELATIVE * np.abs(y) + OF_MEDIAN * np.median(np.abs(y)))
+        """Return how far a formula that is right may be off each answer: the last digits.
+
+        Where y has one sign it has no zeros about which digits are lost, and small values count as large ones do.
+        """
+        one_sign = len(y) > 0 and ((y > 0).all() or (y < 0).all())
+        median = np.median(np.abs(y)) if len(y) else 0.0
+        return np.asarray(RELATIVE * np.abs(y) + (SAME if one_sign else OF_MEDIAN) * median)
 
     def same(self, y: Array, other: Array) -> bool:
         """Whether answers, (n,) each, are the same but for rounding."""

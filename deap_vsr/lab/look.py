@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import chdtri
 
 from deap_vsr.lab.precision import Precision, digits_shown, noise_shown, stated_precision
 from deap_vsr.lab.trials import MAX_REDRAWS
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 #: Points, and answers at each, of the first look at noise, and of a closer one; where fewer points than the last number
 #: may be asked, the one before.
 FIRST, FEW, CLOSER, PLENTY = (4, 2), (16, 8), (40, 8), 8_000
+#: Points that are asked once more at the end, and the level of the test that answers have drifted. The middle of eight
+#: is known to less than half a standard deviation, so that a difference is this much larger.
+N_DRIFT, DRIFT_LEVEL, MIDDLE = 8, 1e-4, 1.1
 #: An answer so many standard deviations off the others at its point is an outlier.
 OUTLYING = 8.0
 #: Neighbours are within such a share of a variable's range.
@@ -42,6 +46,7 @@ def look(lab: Lab, plain: bool = False) -> Precision:
         again = replicates(lab, *(CLOSER if lab.budget.queries_left() > PLENTY else FEW))
         precision = Precision(*_in_units(noise_shown(again), lab), repeats=False)
         _leave_out(lab, precision, again.shape[1])
+        lab.facts["repeated"] = _repeated(lab, again)
         return precision
     if plain or not any(variable.sampling != "integer" for variable in lab.variables):
         return Precision()
@@ -59,6 +64,26 @@ def _leave_out(lab: Lab, precision: Precision, n_repeats: int) -> None:
         off = np.abs(y - middle) / np.maximum(precision.sigma(middle[:, 0]), np.finfo(float).tiny)[:, None]
     bad = off > OUTLYING
     lab.log.leave_out(X[bad], y[bad])
+
+
+def _repeated(lab: Lab, y: Array) -> tuple[Array, Array]:
+    """Return points that were asked several times, (n, n_vars), and the middle of their answers, (n,)."""
+    X = lab.log.X[-y.size :: y.shape[1]].copy()
+    known = np.isfinite(y).sum(axis=1) > y.shape[1] // 2
+    return X[known], np.array([float(np.median(row[np.isfinite(row)])) for row in y[known]])
+
+
+def drift(lab: Lab) -> float | None:
+    """Return how far answers to the same questions are off now, in standard deviations; None if that is chance.
+
+    Some of the points that were asked again and again at the beginning are asked once more.
+    """
+    if "repeated" not in lab.facts:
+        return None
+    X, before = (part[:N_DRIFT] for part in lab.facts["repeated"])
+    off = (lab.ask(X, again=True) - before) / lab.evidence.sigma(before)
+    off = off[np.isfinite(off)] / MIDDLE
+    return float(np.mean(off)) if len(off) and np.sum(off**2) > chdtri(len(off), DRIFT_LEVEL) else None
 
 
 def replicates(lab: Lab, n_points: int, n_repeats: int) -> Array:

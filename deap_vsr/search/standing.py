@@ -12,6 +12,7 @@ from deap_vsr.engine.fitting import Dataset, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.look import drift
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
@@ -153,6 +154,10 @@ class Attack:
         while cleaned is not None:
             known = cleaned
             cleaned = without_outliers(self.formula, known, lab)
+        drifted = drift(lab)
+        if drifted is not None:
+            self.reason = f"the answers drift: asked again they are {abs(drifted):.1f} standard deviations off"
+            return
         off = self._off(known)
         worst = int(np.argmax(off)) if len(off) else 0
         if len(off) and not off[worst] <= self._allowed(len(off)):

@@ -268,3 +268,33 @@ def test_verify_is_a_number_of_points_or_thorough(verify):
 def test_the_published_method_is_not_attacked():
     result = discover("trigonometric/inv/2-1-1/prog_0", "vsr-gp", preset="paper", seed=0, max_evaluations=3000)
     assert result.status in ("fits", "partial")
+
+
+# --- drift --------------------------------------------------------------------------------
+
+
+def test_answers_that_drift_are_noticed():
+    asked = [0]
+    rng = np.random.default_rng(2)
+
+    def drifting(X):
+        asked[0] += len(X)
+        return X[:, 0] * X[:, 1] + 0.01 * rng.standard_normal(len(X)) + 1e-5 * asked[0]
+
+    lab = lab_of(drifting, asked=8000)
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "fits"
+    assert "drift" in stands.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_that_do_not_drift_are_not_said_to(seed):
+    lab = lab_of("x1*x2", noise=0.01, seed=seed)
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "found", stands.reason
+
+
+def test_small_values_of_one_sign_must_agree_as_large_ones_do():
+    lab = lab_of("exp(-8*x1)", n_vars=1, asked=50)
+    _, stands = standing(answer("exp(-8*x1) + 1e-11*x1"), lab)
+    assert stands.status == "fits"
