@@ -297,8 +297,9 @@ def discover_command(
         str,
         typer.Option(
             metavar="N|thorough",
-            help="Fresh points that an answer is attacked with before it is called found. Where none of n disagrees, it may "
-            "still be wrong in about 3/n of the domain; thorough: 300, for cheap functions. Empty: 8, and 2 a variable.",
+            help="Fresh points that an answer is attacked with before it is called found. Where none of n disagrees, "
+            "it may still be wrong in about 3/n of the domain. thorough: 300, for a cheap function; empty: 8, and 2 "
+            "for each variable.",
         ),
     ] = "",
     optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
