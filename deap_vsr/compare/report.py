@@ -233,8 +233,8 @@ def _stands(row: Row) -> str:
     """Return how the answer of a run stands, why, and its rivals."""
     if not row["standing"]:
         return ""
-    share = float(_told(row, "share", 1.0))
-    doubt = f"; it may be wrong in at most about {share:.1%} of the domain" if share < 1.0 else ""
+    share = _told(row, "share", 1.0)
+    doubt = f"; it may be wrong in at most about {share:.1%} of the domain" if row["standing"] == "found" else ""
     rivals = [
         f'<li>{rival["behind"] or 0.0:.1f} nats behind: <span class="formula">{escape(rival["expression"])}</span></li>'
         for rival in _told(row, "rivals", [])

@@ -138,7 +138,7 @@ def told(row, **changed):
 def test_every_run_tells_how_its_answer_stands_why_and_its_rivals(tmp_path):
     rows = [
         told(row_of("vsr", 0.0, 0)),
-        told(row_of("vsr", 0.1, 1), rivals=[], share=1.0),
+        told(row_of("vsr", 0.1, 1, standing="fits"), rivals=[]),
         told(row_of("vsr", 0.1, 2, standing="found", false_found=True), rivals=[]),
     ]
     text = write_report(folder_of(tmp_path, rows))[0].read_text()
@@ -147,7 +147,7 @@ def test_every_run_tells_how_its_answer_stands_why_and_its_rivals(tmp_path):
     assert f"<p><b>found</b>: 20 of 30 points &lt;did&gt; not{doubt}</p>" in text
     assert '<li>2.3 nats behind: <span class="formula">x1 &amp; x2</span></li>' in text
     assert text.count("Rivals that the data do not refute") == 1
-    assert "<p><b>partial</b>: 20 of 30 points &lt;did&gt; not</p>" in text
+    assert "<p><b>fits</b>: 20 of 30 points &lt;did&gt; not</p>" in text
     assert f"<p><b>found, falsely</b>: 20 of 30 points &lt;did&gt; not{doubt}</p>" in text
     assert '<span class="tag bad">found, falsely</span>' in text
     assert "<div><b>2</b><span>found</span></div><div><b>1</b><span>found falsely</span></div>" in text

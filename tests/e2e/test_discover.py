@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -105,6 +106,17 @@ def test_more_points_to_verify_with_leave_less_of_the_domain_in_doubt():
     assert thorough["survived"] == by_default["survived"] - 14 + 300
     assert by_default["share"] > hundred["share"] > thorough["share"] == 3 / thorough["survived"]
     assert thorough["oracle_queries"] > hundred["oracle_queries"] > by_default["oracle_queries"]
+
+
+def test_the_terminal_says_how_an_answer_stands():
+    found = vsr("discover", "feynman-unit/I.39.22", "--max-queries", "5000").stdout
+    assert re.search(
+        r"\nfound: \d+ fresh points did not refute it.*; it may be wrong in at most about [\d.]+% of the", found
+    )
+    assert "\nstopped by: done; " in found
+    partial = vsr("discover", "trigonometric/sincosinv/6-6-10/prog_0", "--max-queries", "300").stdout
+    assert "\npartial: the points were used up before a formula held\n" in partial
+    assert "\nstopped by: queries; " in partial
 
 
 @pytest.mark.parametrize("verify", [0, -1, 2.5, True, "many"])
