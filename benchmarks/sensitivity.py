@@ -127,7 +127,7 @@ def run(job: tuple[str, float]) -> dict[str, Any]:
             near = result.verdict is not None and result.verdict.metrics["mse"] <= 0.01 * result.noise**2
             good = result.verdict is not None and (near if level else result.verdict.recovered)
             right += good
-            wrong += not good and result.stopped_by == "found"
+            wrong += not good and result.status == "found"
             points.append(result.oracle_queries)
             evaluations.append(result.evaluations)
     medians = {"points": float(np.median(points or [0])), "evaluations": float(np.median(evaluations or [0]))}

@@ -256,7 +256,7 @@ def discover(
     options = Options(expansion, schedule, preset, optimizer, grammar, checkpoint, resume)
     chosen.check(options)
     check_limits(seed, time_limit, max_evaluations, max_queries)
-    n_points = points_to_verify(verify)
+    n_points = _points_to_verify(verify, chosen, options)
     equation, oracle = _oracle(problem, noise, seed, operators)
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
@@ -282,17 +282,25 @@ def discover(
     )
 
 
-def points_to_verify(verify: int | str | None) -> int | None:
-    """Return with how many points an answer is attacked; None for as many as are usual."""
-    n_points = THOROUGH if verify == "thorough" else verify
-    if isinstance(n_points, str) or (n_points is not None and n_points < 1):
-        raise VsrError(f"verify is {verify!r}, expected a number of points of at least 1, or thorough")
-    return n_points
+def _points_to_verify(verify: int | str | None, method: Method, options: Options) -> int | None:
+    """Return how many points an answer is attacked with, None for the default; VsrError for what is no number."""
+    if verify is not None and not _is_attacked(method, options):
+        raise VsrError("verify: answers of the published settings and of other packages are not attacked")
+    if verify == "thorough":
+        return THOROUGH
+    if verify is None or (isinstance(verify, int) and not isinstance(verify, bool) and verify >= 1):
+        return verify
+    raise VsrError(f"verify is {verify!r}, expected a number of points of at least 1, or thorough")
+
+
+def _is_attacked(method: Method, options: Options) -> bool:
+    """Whether answers are attacked: those of the published settings, and of other packages, are taken as they come."""
+    return method.search is None and options.preset is None
 
 
 def _attacked(found: Found, lab: Lab, method: Method, options: Options, n_points: int | None) -> tuple[Found, Standing]:
-    """Return an answer, and how it stands; those of the published methods, and of other packages, as they come."""
-    if method.search is None and options.preset is None:
+    """Return an answer, and how it stands."""
+    if _is_attacked(method, options):
         return standing(found, lab, n_points)
     if found.tree is None or found.stopped_by != "found":
         return found, Standing("partial", "the search ended before a formula held")

@@ -42,6 +42,7 @@ class Result:
     oracle_queries: int
     peak_memory_mb: float
     stopped_by: str
+    """Why the run ended: done (a formula stands), seconds, evaluations, queries, interrupted, exhausted."""
     rounds: list[Round] = field(default_factory=list)
     equation: str = ""
     verdict: Verdict | None = None
@@ -88,7 +89,7 @@ class Result:
             evaluations=lab.budget.evaluations,
             oracle_queries=lab.budget.queries - lab.log.n_read,
             peak_memory_mb=memory,
-            stopped_by=found.stopped_by,
+            stopped_by="done" if found.stopped_by == "found" else found.stopped_by,
             rounds=found.rounds,
             equation=equation.name if equation is not None else "",
             verdict=judge(found.tree, equation) if found.tree is not None and equation is not None else None,

@@ -101,7 +101,7 @@ def print_result(result: Result, console: Console) -> None:
 def _print_standing(result: Result, console: Console) -> None:
     """Print how the answer stands, and its rivals."""
     lines = [f"{result.status}: {result.reason}"]
-    if result.standing.survived:
+    if result.status == "found":  # else it may be wrong everywhere, as the reason says
         lines[0] += f"; it may be wrong in at most about {result.share:.1%} of the domain"
     lines += [f"rival, {behind:.1f} nats behind: {tree.to_infix()}" for behind, tree in result.standing.rivals]
     if result.outliers:

@@ -136,12 +136,15 @@ def report_command(
 
 def _show(table: Table) -> None:
     """Print the overview; what of it has room in a terminal."""
-    names = ["set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "seconds", "queries"]
+    names = {
+        "set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "found", "false found",
+        "seconds", "queries",
+    }  # fmt: skip
     shown = Shown(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     columns = []
     for column, name in enumerate(table.columns):
-        told = name in names and not (name in ("noise", "failed") and all(row[column].value == 0 for row in table.rows))
-        if told:
+        values = {row[column].value for row in table.rows}
+        if name in names and values != {None} and not (name in ("noise", "failed") and values == {0}):
             columns.append(column)
             left = name in ("set", "group", "method")
             shown.add_column(
@@ -169,7 +172,8 @@ def _line(news: Any) -> str:
         what = f"FAILED: {row['error']}"
     else:
         nmse = "none" if row["nmse"] is None else f"{row['nmse']:.2g}"
-        what = f"NMSE {nmse}{', recovered' if row['recovered'] else ''}, {row['seconds']:.1f} s"
+        stands = f"{'FALSELY ' if row['false_found'] else ''}{row['standing']}"
+        what = f"{stands}, NMSE {nmse}{', recovered' if row['recovered'] else ''}, {row['seconds']:.1f} s"
     failed = f", {news.failed} failed" if news.failed else ""
     return f"{news.done}/{news.total} {title}: {what}{failed}, {duration(news.seconds_left)} left"
 

@@ -12,14 +12,17 @@ from deap_vsr.errors import VsrError
 GRAMMAR = "coefficients"
 
 METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
-#: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run.
+#: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run. `status` is
+#: that of the run, done or failed; `standing` that of its answer, found, fits or partial.
 COLUMNS = (
     "problem", "method", "seed", "noise", "optimizer", "preset", "time_limit", "max_evaluations", "max_queries",
     "set", "group", "n_vars", "digest",
-    "status", "error", "recovered", *METRICS, "stopped_by", "expression",
+    "status", "error", "recovered", "standing", "false_found", *METRICS, "stopped_by", "expression",
     "seconds", "evaluations", "oracle_queries", "peak_memory_mb",
     "trace", "result", "versions", "machine",
 )  # fmt: skip
+#: Those that rows of earlier versions have not; they are read as None.
+NEW_COLUMNS = ("standing", "false_found")
 
 
 @dataclass(frozen=True)

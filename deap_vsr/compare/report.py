@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import shlex
 from html import escape
 from importlib.resources import files
@@ -13,7 +14,7 @@ from typing import Any
 from deap_vsr.compare.job import parts_of
 from deap_vsr.compare.paths import path_html
 from deap_vsr.compare.pictures import Picture, all_pictures
-from deap_vsr.compare.statistics import Row, label, ordered
+from deap_vsr.compare.statistics import Row, called_found, false_found, label, ordered
 from deap_vsr.compare.store import read_rows, read_settings
 from deap_vsr.compare.tables import Cell, Table, all_tables, error, real, text, whole
 from deap_vsr.compare.writers import to_csv, to_html, to_latex, to_markdown
@@ -21,8 +22,8 @@ from deap_vsr.errors import VsrError
 from deap_vsr.plot import FROZEN, OPEN, SLOT, have_matplotlib
 from deap_vsr.terminal import make_folder
 
-#: Characters of a formula in the table of runs; the run itself has all of it.
-_MAX_FORMULA = 60
+#: Characters of a formula, and of a reason, in the table of runs; the run itself has all of it.
+_MAX_TEXT = 60
 
 
 def write_report(folder: Path) -> list[Path]:
@@ -119,6 +120,8 @@ def _facts(settings: Row, rows: list[Row]) -> str:
         "runs finished": len(rows) if len(rows) == settings["runs"] else f"{len(rows)} of {settings['runs']}",
         "failed": failed,
         "recovered": f"{sum(bool(row['recovered']) for row in rows)}",
+        "found": _count(called_found(rows)),
+        "found falsely": _count(false_found(rows)),
         "problems": len({row["problem"] for row in rows}),
         "seeds": len({row["seed"] for row in rows}),
     }
@@ -127,6 +130,10 @@ def _facts(settings: Row, rows: list[Row]) -> str:
         + "".join(f"<div><b>{escape(str(value))}</b><span>{name}</span></div>" for name, value in facts.items())
         + "</div>"
     )
+
+
+def _count(value: float) -> str:
+    return "not known" if math.isnan(value) else f"{value:.0f}"
 
 
 def _png(picture: Picture) -> bytes:
@@ -159,22 +166,35 @@ def _width(picture: Picture) -> str:
 def _runs_table(rows: list[Row]) -> Table:
     lines = []
     for n, row in enumerate(rows):
-        formula = row["expression"] or ""
-        shown = formula if len(formula) <= _MAX_FORMULA else formula[: _MAX_FORMULA - 4] + " ..."
         costs = (row[name] for name in ("seconds", "evaluations", "oracle_queries"))
         seconds, evaluations, queries = (float("nan") if value is None else value for value in costs)
         end = row["stopped_by"] if row["status"] == "done" else "failed"
+        end = "done" if end == "found" else end  # the word of earlier versions
         lines.append((
             Cell(row["problem"], row["problem"], link=f"run-{n}"), real(row["noise"]), text(label(row)),
             whole(row["seed"]), text(end), error(float("inf") if row["nmse"] is None else row["nmse"]),
-            text("yes" if row["recovered"] else "no"), real(seconds), whole(evaluations), whole(queries),
-            Cell(shown, formula),
+            text("yes" if row["recovered"] else "no"), text(_standing(row)), real(seconds), whole(evaluations),
+            whole(queries), _shortened(row["expression"] or ""), _shortened(_told(row, "reason", "")),
         ))  # fmt: skip
     columns = (
-        "problem", "noise", "method", "seed", "stopped by", "NMSE", "recovered", "seconds", "evaluations",
-        "queries", "formula",
+        "problem", "noise", "method", "seed", "stopped by", "NMSE", "recovered", "status", "seconds", "evaluations",
+        "queries", "formula", "reason",
     )  # fmt: skip
     return Table("runs", "Every run", columns, tuple(lines))
+
+
+def _shortened(words: str) -> Cell:
+    return Cell(words if len(words) <= _MAX_TEXT else words[: _MAX_TEXT - 4] + " ...", words)
+
+
+def _told(row: Row, name: str, default: Any) -> Any:
+    """Return an entry of the result of a run; runs that failed, and those of earlier versions, have not all of them."""
+    return (row["result"] or {}).get(name) or default
+
+
+def _standing(row: Row) -> str:
+    """Return how the answer of a run stands; nothing where that is not known."""
+    return "found, falsely" if row["false_found"] else row["standing"] or ""
 
 
 def _paths(rows: list[Row]) -> str:
@@ -201,10 +221,26 @@ def _run(n: int, row: Row) -> str:
         tag = (
             '<span class="tag good">recovered</span>' if row["recovered"] else '<span class="tag">not recovered</span>'
         )
+        if row["standing"]:
+            tag += f' <span class="tag{" bad" if row["false_found"] else ""}">{escape(_standing(row))}</span>'
         shown = f"y = {row['expression']}" if row["expression"] else "no formula was found"
-        what = f'<p class="formula">{escape(shown)}</p>{path_html((row["result"] or {}).get("rounds") or [])}'
+        what = f'<p class="formula">{escape(shown)}</p>{_stands(row)}{path_html(_told(row, "rounds", []))}'
     command = f"<p>Again: <code>{escape(command_of(row))}</code></p>" if command_of(row) else ""
     return f'<details id="run-{n}"><summary>{title} {tag}</summary><div class="inside">{what}{command}</div></details>'
+
+
+def _stands(row: Row) -> str:
+    """Return how the answer of a run stands, why, and its rivals."""
+    if not row["standing"]:
+        return ""
+    share = _told(row, "share", 1.0)
+    doubt = f"; it may be wrong in at most about {share:.1%} of the domain" if row["standing"] == "found" else ""
+    rivals = [
+        f'<li>{rival["behind"] or 0.0:.1f} nats behind: <span class="formula">{escape(rival["expression"])}</span></li>'
+        for rival in _told(row, "rivals", [])
+    ]
+    shown = f"<p>Rivals that the data do not refute:</p><ul>{''.join(rivals)}</ul>" if rivals else ""
+    return f"<p><b>{escape(_standing(row))}</b>: {escape(_told(row, 'reason', '') + doubt)}</p>{shown}"
 
 
 def command_of(row: Row) -> str:

@@ -79,7 +79,9 @@ def do(given: Row) -> Row:
         equation = parse_equation(problem.text, job.problem, default_name=job.problem)
         _warm_up(job)
         forget_peak()
-        result = _discover(equation, job, trace).to_json()
+        outcome = _discover(equation, job, trace)
+        result = outcome.to_json()
+        false = is_false(outcome, equation, job.noise)
     except Exception as error:
         kind = "" if isinstance(error, VsrError) else f"{type(error).__name__}: "
         return failure(given, short(f"{kind}{error}", 300))
@@ -87,12 +89,23 @@ def do(given: Row) -> Row:
     return _row(given) | {
         "status": "done",
         "recovered": bool(result["recovered"]),
+        "standing": result["status"],
+        "false_found": false,
         **{name: metrics[name] for name in METRICS},
         **{name: result[name] for name in ("stopped_by", "expression", "seconds", "evaluations", "oracle_queries")},
         "peak_memory_mb": result["peak_memory_mb"],
         "trace": trace.points,
         "result": result,
     }
+
+
+def is_false(result: Any, equation: Any, noise: float) -> bool:
+    """Whether a result calls found what is not the law; in noise, what has not even its form."""
+    from deap_vsr.judge.form import right_form
+
+    if result.status != "found" or result.verdict.recovered:
+        return False
+    return not (noise and (result.verdict.same_form or right_form(result.tree, equation)))
 
 
 class Trace:
@@ -152,7 +165,7 @@ def _row(given: Row) -> Row:
 
 def failure(given: Row, error: str) -> Row:
     """Return the row of a run that failed."""
-    return _row(given) | {"error": error, "recovered": False}
+    return _row(given) | {"error": error, "recovered": False, "false_found": False}
 
 
 def _versions(method: str) -> dict[str, str]:

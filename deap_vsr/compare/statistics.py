@@ -66,6 +66,18 @@ def recovered(rows: Sequence[Row]) -> float:
     return sum(bool(row["recovered"]) for row in rows) / len(rows)
 
 
+def called_found(rows: Sequence[Row]) -> float:
+    """Return how many formulas of a group are called found; NaN if that is not known of any."""
+    known = [row for row in rows if row["false_found"] is not None]
+    return sum(row["standing"] == "found" for row in known) if known else math.nan
+
+
+def false_found(rows: Sequence[Row]) -> float:
+    """Return how many of them are called found wrongly; NaN if that is not known of any."""
+    known = [row["false_found"] for row in rows if row["false_found"] is not None]
+    return sum(map(bool, known)) if known else math.nan
+
+
 def accurate(rows: Sequence[Row]) -> float:
     """Return the share of a group with R2 >= 0.999, which the paper calls recovery."""
     return accuracy(number(row, "r2") for row in rows)

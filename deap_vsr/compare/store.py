@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from deap_vsr.compare.job import COLUMNS, key_of
+from deap_vsr.compare.job import COLUMNS, NEW_COLUMNS, key_of
 from deap_vsr.errors import VsrError, short
 from deap_vsr.files import write_atomically
 from deap_vsr.terminal import make_folder
@@ -155,6 +155,7 @@ def _read(path: Path) -> tuple[list[Row], int]:
             break
         if not isinstance(row, dict):
             raise VsrError(f"{path}: line {number} is damaged; take it out and go on with --resume")
+        row = dict.fromkeys(NEW_COLUMNS) | row
         missing = [name for name in COLUMNS if name not in row]
         if missing:
             raise VsrError(f"{path}: line {number} has no {missing[0]}; were these runs made by another version?")

@@ -57,16 +57,18 @@ def overview(rows: Sequence[Row]) -> Table:
         lines.append((
             text(where), text(group), real(noise), text(method), whole(len(runs)), whole(failed),
             error(statistics.summary(runs, "nmse").median), share(statistics.recovered(runs)),
+            whole(statistics.called_found(runs)), whole(statistics.false_found(runs)),
             real(statistics.cost(runs, "seconds")), whole(statistics.cost(runs, "evaluations")),
             whole(statistics.cost(runs, "oracle_queries")), real(statistics.cost(runs, "peak_memory_mb")),
         ))  # fmt: skip
     columns = (
-        "set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "seconds", "evaluations",
-        "queries", "memory (MB)",
+        "set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "found", "false found",
+        "seconds", "evaluations", "queries", "memory (MB)",
     )  # fmt: skip
     note = (
-        "Recovered: NMSE of at most 1e-12 on 10,000 noiseless points and the same formula. Costs are medians; memory "
-        "is the peak of the learning phase above the start, in a process of its own."
+        "Recovered: NMSE of at most 1e-12 on 10,000 noiseless points and the same formula. Found: runs that call "
+        "their formula so; false found: those of them that are not recovered, in noise those without the law's form. "
+        "Costs are medians; memory is the peak of the learning phase above the start, in a process of its own."
     )
     return Table("overview", "Results and costs", columns, tuple(lines), note)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from deap_vsr.compare.job import NEW_COLUMNS
 from deap_vsr.search.checkpoint import tree_state
 from deap_vsr.tree import MaskedTree
 
@@ -22,18 +23,28 @@ def row_of(method: str = "gp", nmse: float | None = 0.1, problem: int = 0, seed:
         "problem": f"trigonometric/inv/2-1-1/prog_{problem}", "method": method, "seed": seed, "noise": 0.0,
         "optimizer": None, "preset": None, "time_limit": None, "max_evaluations": 1000, "max_queries": None,
         "set": "trigonometric/inv", "group": "(2,1,1)", "n_vars": 2, "digest": "0", "status": "failed",
-        "error": "no reason", "recovered": False, **metrics, "stopped_by": None, "expression": None, "seconds": None,
+        "error": "no reason", "recovered": False, "standing": None, "false_found": False,
+        **metrics, "stopped_by": None, "expression": None, "seconds": None,
         "evaluations": None, "oracle_queries": None, "peak_memory_mb": None, "trace": [], "result": None,
         "versions": {"python": "3"}, "machine": {"processor": "some", "cores": 2, "system": "Linux"},
     }  # fmt: skip
     if not failed:
         row |= {
-            "status": "done", "error": None, "recovered": nmse == 0.0, "stopped_by": "evaluations",
+            "status": "done", "error": None, "recovered": nmse == 0.0,
+            "standing": "found" if nmse == 0.0 else "partial", "stopped_by": "done" if nmse == 0.0 else "evaluations",
             "expression": "x1 + 2*x2", "seconds": 1.5, "evaluations": 1000, "oracle_queries": 500,
             "peak_memory_mb": 3.0, "result": {"rounds": [round_of("x1 + C", [0, 0, 1])]},
             "trace": [{"round": 1, "error": 0.5, "seconds": 0.1, "evaluations": 10, "queries": 40}],
         }  # fmt: skip
     return row | changed
+
+
+def old_row_of(*given: Any, **changed: Any) -> Row:
+    """Return a row as version 0.1 has left it: how an answer stands was not said, and a run was stopped by found."""
+    row = row_of(*given, **changed)
+    for name in NEW_COLUMNS:
+        del row[name]
+    return row | {"stopped_by": "found" if row["stopped_by"] == "done" else row["stopped_by"]}
 
 
 def round_of(formula: str, mask: list[int], **changed: Any) -> Row:

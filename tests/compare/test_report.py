@@ -1,11 +1,12 @@
 """The report: one page that needs nothing else, in which all text is text."""
 
+import csv
 import json
 import re
 from html.parser import HTMLParser
 
 import pytest
-from rows import round_of, row_of, settings_of
+from rows import old_row_of, round_of, row_of, settings_of
 
 from deap_vsr import VsrError
 from deap_vsr.compare.paths import path_html
@@ -126,6 +127,45 @@ def test_case_studies_have_pictures_of_their_own(tmp_path):
 def test_time_is_drawn_against_the_number_of_variables_where_there_are_several(tmp_path):
     rows = [row_of("gp", 0.1, n_vars=2), row_of("gp", 0.1, 1, n_vars=3)]
     assert "time" in [path.stem for path in write_report(folder_of(tmp_path, rows))]
+
+
+def told(row, **changed):
+    """Return a row whose result says how its answer stands."""
+    says = {"reason": "20 of 30 points <did> not", "share": 0.15, "rivals": [{"expression": "x1 & x2", "behind": 2.34}]}
+    return row | {"result": row["result"] | says | changed}
+
+
+def test_every_run_tells_how_its_answer_stands_why_and_its_rivals(tmp_path):
+    rows = [
+        told(row_of("vsr", 0.0, 0)),
+        told(row_of("vsr", 0.1, 1, standing="fits"), rivals=[]),
+        told(row_of("vsr", 0.1, 2, standing="found", false_found=True), rivals=[]),
+    ]
+    text = write_report(folder_of(tmp_path, rows))[0].read_text()
+    assert Page(text).open == []
+    doubt = "; it may be wrong in at most about 15.0% of the domain"
+    assert f"<p><b>found</b>: 20 of 30 points &lt;did&gt; not{doubt}</p>" in text
+    assert '<li>2.3 nats behind: <span class="formula">x1 &amp; x2</span></li>' in text
+    assert text.count("Rivals that the data do not refute") == 1
+    assert "<p><b>fits</b>: 20 of 30 points &lt;did&gt; not</p>" in text
+    assert f"<p><b>found, falsely</b>: 20 of 30 points &lt;did&gt; not{doubt}</p>" in text
+    assert '<span class="tag bad">found, falsely</span>' in text
+    assert "<div><b>2</b><span>found</span></div><div><b>1</b><span>found falsely</span></div>" in text
+    runs = text[text.index('<section id="runs">') : text.index('<section id="paths">')]
+    for column in ("status", "reason"):
+        assert f'<button type="button">{column}</button>' in runs
+    assert runs.count("20 of 30 points &lt;did&gt; not</td>") == 3
+
+
+def test_runs_of_before_it_was_said_how_answers_stand_are_reported(tmp_path):
+    text = write_report(folder_of(tmp_path, [old_row_of("vsr", 0.0), old_row_of("vsr", None, 1)]))[0].read_text()
+    assert Page(text).open == []
+    assert "<div><b>not known</b><span>found</span></div>" in text
+    assert '<td data-value="done">done</td>' in text, "as it is called now"
+    assert "<p><b>found" not in text
+    with (tmp_path / "tables" / "overview.csv").open() as file:
+        (line,) = csv.DictReader(file)
+    assert (line["recovered"], line["found"], line["false found"]) == ("0.5", "", "")
 
 
 def test_failures_alone_are_a_report_too(tmp_path):

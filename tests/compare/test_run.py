@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from rows import row_of
 
-from deap_vsr import memory
+from deap_vsr import MaskedTree, load_equation, memory
 from deap_vsr.compare import run
 from deap_vsr.compare.job import COLUMNS, Job, Problem
 from deap_vsr.compare.plan import plan
 from deap_vsr.compare.run import VOLATILE, Trace, do, order, run_apart
+from deap_vsr.judge.metrics import judge
 
 
 def order_of(method="gp", **changed):
@@ -52,6 +53,33 @@ def test_a_row_holds_what_is_needed_to_repeat_the_run():
     assert row["machine"]["cores"] == os.cpu_count()
     assert row["result"]["settings"]
     json.dumps(row, allow_nan=False)
+
+
+def judged(status, answer, law):
+    tree = MaskedTree.from_infix(answer)
+    return SimpleNamespace(status=status, tree=tree, verdict=judge(tree, law))
+
+
+@pytest.mark.parametrize(
+    ("answer", "exact", "noisy"),
+    [
+        ("x1*x2/x3", False, False),  # the law
+        ("1.003*x1*x2/x3", True, False),  # its form, with a number that noise has put off
+        ("x1*x2", True, True),
+        ("x1*x2/x3 + 0.01*x1", True, True),
+    ],
+)
+def test_found_is_false_where_the_judge_says_so(answer, exact, noisy):
+    law = load_equation("feynman-unit/I.39.22")
+    assert run.is_false(judged("found", answer, law), law, 0.0) is exact
+    assert run.is_false(judged("found", answer, law), law, 0.1) is noisy
+    for status in ("fits", "partial"):
+        assert not run.is_false(judged(status, answer, law), law, 0.0)
+
+
+def test_a_run_says_how_its_answer_stands():
+    row = do(order_of("vsr"))
+    assert (row["standing"], row["false_found"], row["recovered"], row["stopped_by"]) == ("found", False, True, "done")
 
 
 def test_an_exception_is_a_row_that_says_what_happened():

@@ -6,7 +6,7 @@ import os
 
 import pandas
 import pytest
-from rows import row_of, settings_of
+from rows import old_row_of, row_of, settings_of
 
 from deap_vsr import VsrError
 from deap_vsr.compare.store import RUNS, SETTINGS, Store, read_rows, read_settings
@@ -98,6 +98,23 @@ def test_rows_of_another_version_are_refused_and_kept(tmp_path):
     with pytest.raises(VsrError, match="line 4 has no method; were these runs made by another version"):
         Store(tmp_path, SETTINGS_OF, resume=True)
     assert path.read_bytes() == before
+
+
+def test_rows_of_before_it_was_said_how_answers_stand_are_read_and_gone_on_with(tmp_path):
+    blank = {"standing": None, "false_found": None}
+    path = filled(tmp_path, 0)
+    path.write_text(
+        "".join(json.dumps(old_row_of(seed=seed, nmse=nmse)) + "\n" for seed, nmse in ((0, 0.0), (1, None)))
+    )
+    assert read_rows(tmp_path) == [old_row_of(seed=0, nmse=0.0) | blank, old_row_of(seed=1, nmse=None) | blank]
+    before = path.read_bytes()
+    with Store(tmp_path, SETTINGS_OF, resume=True) as store:
+        assert not store.append(row_of(seed=0))
+        assert store.append(row_of(seed=2))
+    assert path.read_bytes().startswith(before)
+    with Store(tmp_path, SETTINGS_OF, resume=True, retry_failed=True) as store:
+        assert len(store.rows) == 2
+    assert read_rows(tmp_path) == [old_row_of(seed=0, nmse=0.0) | blank, row_of(seed=2)]
 
 
 def test_a_full_disk_is_a_clear_error_and_what_was_written_stays(tmp_path, monkeypatch):

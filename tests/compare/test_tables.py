@@ -5,10 +5,10 @@ import io
 import math
 
 import pytest
-from rows import row_of
+from rows import old_row_of, row_of
 
 from deap_vsr.compare import tables
-from deap_vsr.compare.statistics import accurate, cost, ordered, paired, recovered, summary
+from deap_vsr.compare.statistics import accurate, called_found, cost, false_found, ordered, paired, recovered, summary
 from deap_vsr.compare.tables import Cell, Table, all_tables
 from deap_vsr.compare.writers import to_csv, to_html, to_latex, to_markdown
 
@@ -80,6 +80,19 @@ def test_failed_runs_count_as_the_worst_and_have_no_cost():
     assert accurate([row_of(nmse=1e-4), *rows]) == 0.25
 
 
+def old_rows(*nmse):
+    return [old_row_of("gp", error) | {"standing": None, "false_found": None} for error in nmse]
+
+
+def test_formulas_called_found_are_counted_and_those_that_are_so_falsely():
+    rows = [row_of(nmse=0.0), row_of(nmse=0.1, standing="found", false_found=True), row_of(nmse=0.1), row_of(nmse=None)]
+    assert (called_found(rows), false_found(rows)) == (2, 1)
+    assert (called_found([row_of(nmse=None)]), false_found([row_of(nmse=None)])) == (0, 0)
+    assert (called_found([*rows, *old_rows(0.0, None)]), false_found([*rows, *old_rows(0.0, None)])) == (2, 1)
+    assert math.isnan(called_found(old_rows(0.0, 0.1, None)))
+    assert math.isnan(false_found(old_rows(0.0, 0.1, None)))
+
+
 def test_the_order_of_rows_is_not_the_order_in_which_they_were_finished():
     rows = [row_of(method, 0.1, problem, seed) for method in ("vsr", "gp") for problem in (2, 10) for seed in (0, 1)]
     assert ordered(rows[::-1], ["vsr", "gp"]) == rows
@@ -144,6 +157,15 @@ def test_quartiles_metrics_failures_and_pairs_are_those_of_the_rows():
     assert [cell.value for cell in column(found["metrics"], "R2")] == pytest.approx([0.7, 0.7])
     assert [cell.text for cell in column(found["overview"], "failed")] == ["1", "1"]
     assert [cell.text for cell in column(found["pairs"], "ties")] == ["5"]
+
+
+def test_groups_tell_how_many_are_found_and_found_falsely_and_nothing_where_that_is_not_known():
+    rows = [row_of("vsr", 0.0), row_of("vsr", 0.1, standing="found", false_found=True), row_of("vsr", None)]
+    table = tables.overview([*rows, *old_rows(0.0, 0.1)])
+    assert [cell.value for cell in column(table, "found")] == [2, None]
+    assert [cell.value for cell in column(table, "false found")] == [1, None]
+    new, old = csv.DictReader(io.StringIO(to_csv(table)))
+    assert (new["found"], new["false found"], old["found"], old["false found"]) == ("2", "1", "", "")
 
 
 def test_optimizers_and_noise_are_kept_apart():

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,17 @@ KEYS = [
     "evaluations",
     "oracle_queries",
     "points_read",
+    "failures",
+    "status",
+    "reason",
+    "survived",
+    "share",
+    "outside",
+    "found_by",
+    "lead",
+    "rivals",
+    "error",
+    "outliers",
     "peak_memory_mb",
     "stopped_by",
     "rounds",
@@ -46,7 +58,7 @@ def test_the_ideal_gas_law_is_found_along_boyle_gay_lussac_avogadro():
     result = json.loads(run.stdout)
     assert list(result) == KEYS
     assert result["recovered"] is True
-    assert result["stopped_by"] == "found"
+    assert result["stopped_by"] == "done"
     assert [r["freed"] for r in result["rounds"][-3:]] == [["x3"], ["x3", "x2"], ["x3", "x2", "x1"]]
     assert [r["slots"] for r in result["rounds"][-3:]] == [1, 1, 0]
     assert set(result["rounds"][0]) == {
@@ -69,6 +81,10 @@ def test_the_terminal_shows_formula_path_and_cost():
         (["--preset", "mine"], "unknown preset"),
         (["--operators", "add,sinus"], "unknown operator 'sinus'"),
         (["--optimizer", "ADAM", "--max-evaluations", "10"], "unknown optimizer 'ADAM'"),
+        (["--verify", "much"], "verify is 'much', expected a number of points of at least 1, or thorough"),
+        (["--verify", "0"], "verify is 0, expected a number of points of at least 1, or thorough"),
+        (["--verify", "2.5"], "verify is '2.5', expected a number"),
+        (["--verify", "20", "--method", "vsr-gp", "--preset", "paper"], "verify: answers of the published settings"),
     ],
 )
 def test_bad_options_end_with_one_line_and_exit_code_2(arguments, message):
@@ -76,6 +92,39 @@ def test_bad_options_end_with_one_line_and_exit_code_2(arguments, message):
     assert run.returncode == 2
     assert message in run.stderr.replace("\n", " ")
     assert "Traceback" not in run.stderr
+
+
+def test_more_points_to_verify_with_leave_less_of_the_domain_in_doubt():
+    results = []
+    for points in ([], ["--verify", "100"], ["--verify", "thorough"]):
+        run = vsr("discover", "feynman-unit/I.39.22", "--max-queries", "5000", "--json", *points)
+        assert run.returncode == 0
+        results.append(json.loads(run.stdout))
+    assert [result["status"] for result in results] == ["found"] * 3
+    by_default, hundred, thorough = results
+    assert hundred["survived"] == by_default["survived"] - 14 + 100
+    assert thorough["survived"] == by_default["survived"] - 14 + 300
+    assert by_default["share"] > hundred["share"] > thorough["share"] == 3 / thorough["survived"]
+    assert thorough["oracle_queries"] > hundred["oracle_queries"] > by_default["oracle_queries"]
+
+
+def test_the_terminal_says_how_an_answer_stands():
+    found = vsr("discover", "feynman-unit/I.39.22", "--max-queries", "5000").stdout
+    assert re.search(
+        r"\nfound: \d+ fresh points did not refute it.*; it may be wrong in at most about [\d.]+% of the", found
+    )
+    assert "\nstopped by: done; " in found
+    partial = vsr("discover", "trigonometric/sincosinv/6-6-10/prog_0", "--max-queries", "300").stdout
+    assert "\npartial: the points were used up before a formula held\n" in partial
+    assert "\nstopped by: queries; " in partial
+
+
+@pytest.mark.parametrize("verify", [0, -1, 2.5, True, "many"])
+def test_points_to_verify_with_are_checked_before_anything_is_asked(verify):
+    oracle = CallableOracle(lambda X: X[:, 0], [(0.0, 1.0)])
+    with pytest.raises(VsrError, match="expected a number of points of at least 1, or thorough"):
+        discover(oracle, verify=verify)
+    assert oracle.queries == 0
 
 
 @pytest.mark.parametrize("method", ["vsr-gp", "gp"])
@@ -97,7 +146,7 @@ def test_a_formula_is_found_for_a_function_of_one_s_own():
         lambda X: 3 * X[:, 0] - X[:, 0] * X[:, 1], [(1.0, 5.0), (0.5, 2.0)], ["add", "sub", "mul", "const"]
     )
     result = discover(oracle, schedule="auto", max_evaluations=300_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.verdict is None
     point = np.array([[7.0, 0.1]])
     np.testing.assert_allclose(result.tree.evaluate(point), 3 * 7 - 0.7, rtol=1e-9)

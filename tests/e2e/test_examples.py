@@ -36,7 +36,7 @@ def test_the_vertical_script_finds_the_law_that_the_plain_one_only_approaches():
 
 def test_the_noisy_law_is_found_with_its_constant():
     result = runpy.run_path(str(EXAMPLES / "noisy_lab.py"))["main"]()
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     (number,) = [n.value for n in result.tree if not n.arity and not isinstance(n.value, str) and abs(n.value) != 1]
     assert abs(number) == pytest.approx(1.25, abs=4 * result.standard_errors[0])
 

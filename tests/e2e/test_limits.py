@@ -19,7 +19,7 @@ USUAL = ["add", "sub", "mul", "div", "exp", "sqrt", "const"]
 def test_no_point_beyond_the_limit_is_asked(method, limit, noise):
     result = discover(GAS, method, max_queries=limit, max_evaluations=20_000, noise=noise)
     assert result.oracle_queries <= limit
-    assert result.stopped_by in ("queries", "found", "evaluations", "exhausted")
+    assert result.stopped_by in ("queries", "done", "evaluations", "exhausted")
 
 
 def test_the_order_is_looked_for_within_the_limit_too():

@@ -27,16 +27,16 @@ def test_a_method_is_vertical_because_it_says_so_and_not_by_its_name(name, verti
     method = Method(name, lambda options: GpRegressor(), vertical=vertical, expansions=expansions)
     result = discover(oracle(), method, max_evaluations=20_000)
     assert result.method == name
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.schedule == (((0,), (1,)) if vertical else ((0, 1),))
     assert [record.freed for record in result.path] == ([(0,), (0, 1)] if vertical else [(0, 1)])
 
 
 def test_a_bare_regressor_is_a_method():
     result = discover(oracle(), GpRegressor(), max_evaluations=20_000)
-    assert (result.method, result.expansion, result.stopped_by) == ("GpRegressor", "joint", "found")
+    assert (result.method, result.expansion, result.stopped_by) == ("GpRegressor", "joint", "done")
     slotwise = discover(oracle(), GpRegressor(), expansion="slotwise", max_evaluations=20_000)
-    assert (slotwise.expansion, slotwise.stopped_by) == ("slotwise", "found")
+    assert (slotwise.expansion, slotwise.stopped_by) == ("slotwise", "done")
 
 
 def test_options_that_a_method_does_not_take_are_refused():
@@ -74,7 +74,7 @@ def test_an_oracle_needs_variables_and_evaluate_only():
 
     result = discover(Bare())
     assert sorted(result.expression) == sorted("x1 + x2")
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
 
 
 def test_a_method_of_a_module_is_found_beside_the_script(monkeypatch, tmp_path):

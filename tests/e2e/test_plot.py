@@ -28,7 +28,7 @@ def result_of(*rounds):
     return Result(
         tree=rounds[-1].tree if rounds else None, method="vsr-gp", expansion="joint", schedule=((0,), (1,), (2,)),
         seed=0, noise=0.0, budget={}, settings={}, seconds=1.0, evaluations=1, oracle_queries=1, peak_memory_mb=1.0,
-        stopped_by="found", rounds=list(rounds), equation="some law",
+        stopped_by="done", rounds=list(rounds), equation="some law",
     )  # fmt: skip
 
 

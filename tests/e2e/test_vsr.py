@@ -60,7 +60,7 @@ def test_vsr_is_the_default_and_its_json_tells_all():
     assert (told["method"], told["expansion"], told["seed"], told["noise"]) == ("vsr", "slotwise", 0, 0.0)
     assert told["equation"] == GAS
     assert told["budget"] == {"seconds": None, "evaluations": None, "queries": 10_000}
-    assert told["stopped_by"] == "found"
+    assert told["stopped_by"] == "done"
     assert told["recovered"] is True
     assert told["standard_errors"] == [], "there is no number in it"
     assert told["oracle_queries"] == result.oracle_queries > 0
@@ -75,7 +75,7 @@ def test_vsr_is_the_default_and_its_json_tells_all():
 def test_the_schedule_is_the_order_in_which_variables_were_freed():
     law = oracle(lambda x: np.sin(x[0]) * x[2] + x[2] * x[3] * x[3], 4, (*RATIONAL, "sin"))
     result = discover(law, max_queries=10_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     freed = result.rounds[-1].freed
     assert freed[0] == 2
     assert result.schedule == tuple((column,) for column in (*freed, 1)), "x2 does not matter and comes last"
@@ -99,7 +99,7 @@ def test_a_schedule_that_is_given_is_followed(schedule, order):
 def test_few_queries_make_a_thrifty_search_that_keeps_to_them():
     result = discover(GAS, max_queries=400)
     assert result.settings["slotwise"]["thrifty"] is True
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.oracle_queries <= 400
 
 
@@ -109,7 +109,7 @@ def test_few_queries_make_a_thrifty_search_that_keeps_to_them():
 )
 def test_laws_of_the_suites_are_recovered(name, seed):
     result = discover(name, seed=seed, max_queries=20_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.verdict.recovered
     assert result.verdict.metrics["nmse"] < 1e-20
     used = {node.name for node in result.tree if node.arity}
@@ -133,7 +133,7 @@ def bound_share(x):
 def test_roots_and_functions_of_functions_are_found(law, n_vars):
     function_set = (*RATIONAL, "n2", "sqrt", "exp", "sin")
     result = discover(oracle(law, n_vars, function_set), max_queries=10_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     X = np.random.default_rng(1).uniform(*DOMAIN, (200, n_vars))
     np.testing.assert_allclose(result.tree.evaluate(X), law(X.T), rtol=1e-9)
 
@@ -183,7 +183,7 @@ def noisy_decay(noise=0.02, n_vars=3):
 
 def test_in_noise_a_law_that_is_no_sum_is_found_and_not_a_sum_that_approximates_it():
     result = discover(noisy_decay(), max_evaluations=20_000_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert sorted(abs(n.value) for n in result.tree if not n.arity and not isinstance(n.value, str)) == [0.5, 2.0]
     assert len(result.standard_errors) == 2
     assert result.noise == pytest.approx(0.02, rel=0.3)
@@ -192,7 +192,7 @@ def test_in_noise_a_law_that_is_no_sum_is_found_and_not_a_sum_that_approximates_
 @pytest.mark.parametrize("method", ["vsr-gp", "vsr-mcts"])
 def test_in_noise_any_regressor_solves_slots(method, searched):
     result = discover(noisy_decay(), method, expansion="slotwise", max_evaluations=2_000_000)
-    assert (result.method, result.expansion, result.stopped_by) == (method, "slotwise", "found")
+    assert (result.method, result.expansion, result.stopped_by) == (method, "slotwise", "done")
     assert [expansion for expansion, _ in searched] == ["Slotwise"], "joint expansion was not needed"
     X = np.random.default_rng(3).uniform(0.5, 3.0, (2000, 3))
     off = result.tree.evaluate(X) - 2.0 * X[:, 0] * np.exp(-0.5 * X[:, 2])
@@ -202,7 +202,7 @@ def test_in_noise_any_regressor_solves_slots(method, searched):
 
 def test_a_short_sum_in_noise_is_taken_as_it_is(searched):
     result = discover(oracle(lambda x: 2.0 * x[0] * x[1] + 0.5, 2, noise=0.02), max_queries=8_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.expression in ("0.5 + 2*x1*x2", "2*x1*x2 + 0.5")
     assert [expansion for expansion, _ in searched] == ["Sums"], "no slots were measured"
 
@@ -233,7 +233,7 @@ def test_answers_that_are_sometimes_missing_are_no_noise_of_zero():
 def test_noise_whose_square_is_no_number_is_measured_in_other_units(scale):
     result = discover(oracle(lambda x: scale * x[0], 1, noise=0.01 * scale), max_queries=6_000)
     assert result.noise == pytest.approx(0.01 * scale, rel=0.3)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     X = np.array([[1.0], [2.5]])
     np.testing.assert_allclose(result.tree.evaluate(X), scale * X[:, 0], rtol=0.01)
 
@@ -241,7 +241,7 @@ def test_noise_whose_square_is_no_number_is_measured_in_other_units(scale):
 def test_without_sums_slots_are_measured_in_noise():
     law = oracle(lambda x: 2.5 * x[0] / x[1], 2, ("mul", "div", "const"), noise=0.02)
     result = discover(law, max_evaluations=5_000_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.sympy == "2.5*x1/x2"
     assert len(result.standard_errors) == 1
 
@@ -324,13 +324,13 @@ def test_what_the_forms_do_not_reach_is_left_to_joint_expansion():
 def test_a_law_of_few_whole_numbers_is_found_by_joint_expansion():
     whole = [Variable("x1", 1, 5, "integer"), Variable("x2", 1, 5, "integer")]
     result = discover(oracle(lambda x: x[0] * x[1], whole), max_evaluations=50_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     X = np.array([[7.0, 11.0], [2.0, 0.5]])
     np.testing.assert_allclose(result.tree.evaluate(X), [77.0, 1.0], rtol=1e-9)
 
 
 def test_what_is_found_is_not_searched_again(searched):
-    assert discover(GAS, max_queries=10_000).stopped_by == "found"
+    assert discover(GAS, max_queries=10_000).stopped_by == "done"
     assert discover(GAS, max_queries=100).stopped_by == "queries"
     assert [expansion for expansion, _ in searched] == ["Slotwise", "Slotwise"]
 
@@ -358,7 +358,7 @@ def test_an_interrupt_returns_the_best_so_far():
 def test_a_law_without_values_in_half_of_its_domain_is_no_crash():
     asked = oracle(lambda x: np.sqrt(x[0] - x[1]) * x[2], 3, (*RATIONAL, "sqrt"))
     result = discover(asked, max_queries=5_000, max_evaluations=100_000)
-    assert result.stopped_by in ("found", "queries", "evaluations")
+    assert result.stopped_by in ("done", "queries", "evaluations")
 
 
 # --- operators -----------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_an_operator_of_one_s_own_is_found_in_a_law(own):
     result = discover(
         oracle(lambda x: x[0] * bump(x[1]) + x[2], 3, ("add", "mul", "bump_vsr", "const")), max_queries=5_000
     )
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert "bump_vsr(x2)" in result.expression
     X = np.array([[2.0, 3.0, 4.0]])
     np.testing.assert_allclose(result.tree.evaluate(X), [4.2], rtol=1e-12)
@@ -393,7 +393,7 @@ def test_an_operator_that_takes_numbers_only_will_do(own):
     own("bend_vsr", bend, 1)
     law = np.vectorize(bend)
     result = discover(oracle(lambda x: x[1] * law(x[0]), 2, ("mul", "bend_vsr", "const")), max_queries=5_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert {node.name for node in result.tree if node.arity} == {"mul", "bend_vsr"}
 
 
@@ -463,5 +463,5 @@ def test_the_search_asks_nothing_but_the_oracle(monkeypatch):
     monkeypatch.setattr(type(law), "evaluate", lambda self, X: (evaluated.append(len(X)), hidden(self, X))[1])
     monkeypatch.setattr(results, "judge", lambda tree, equation: None)
     result = discover(law, max_queries=10_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert sum(evaluated) == result.oracle_queries
