@@ -33,7 +33,7 @@ from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, Progress
 from deap_vsr.search.sequence import in_sequence, slots_first
 from deap_vsr.search.slotwise import SlotOptions, Slotwise
-from deap_vsr.search.standing import THOROUGH, Standing, standing
+from deap_vsr.search.standing import THOROUGH, Standing, points_to_keep, standing
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import simplest_first, vertical
 from deap_vsr.tree.operators import normalise_function_set
@@ -266,6 +266,7 @@ def discover(
     memory = peak_memory()
     budget.restart()
     known = _identity(equation, lab, seed, noise)
+    budget.kept = points_to_keep(lab, n_points) if _is_attacked(chosen, options) else 0
     freed, found, used = _search(chosen, options, lab, progress, known)
     found, stands = _attacked(found, lab, chosen, options, n_points)
     return Result.of(

@@ -128,7 +128,7 @@ def judged(result: Result, case: Case) -> Json:
         "seconds": result.seconds,
         "expression": result.expression,
         "stopped_by": result.stopped_by,
-        "reason": result.reason,
+        "reason": getattr(result, "reason", None),
         "status": getattr(result, "status", None),
         "share": getattr(result, "share", None),
         "error": None,

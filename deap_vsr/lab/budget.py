@@ -30,6 +30,8 @@ class Budget:
             raise VsrError(f"a budget is given seconds, evaluations and queries, not a {type(seconds).__name__}")
         self.whole = whole
         self.strict = True
+        self.kept = 0
+        """Points that are kept for the end of a run."""
         self.tick = tick
         self.started = time.perf_counter()
         self.evaluations = 0
@@ -62,14 +64,15 @@ class Budget:
     def left(self, name: str) -> float:
         """Return what is left of `name`, here and in the whole; inf without a limit."""
         limit = self.limits[name] if self.strict or name != "queries" else None
-        here = math.inf if limit is None else limit - self.spent[name]
+        kept = self.kept if name == "queries" else 0
+        here = math.inf if limit is None else limit - kept - self.spent[name]
         return here if self.whole is None else min(here, self.whole.left(name))
 
     def used_up(self) -> str | None:
         """Return which limit is reached, or None; a limit of the whole is one of its parts."""
         spent = self.spent
         for name, limit in self.limits.items():
-            if limit is not None and spent[name] >= limit:
+            if limit is not None and spent[name] >= limit - (self.kept if name == "queries" else 0):
                 return name
         return self.whole.used_up() if self.whole is not None else None
 

@@ -19,7 +19,7 @@ from deap_vsr.tree import Constant, MaskedTree, Node, is_ephemeral, is_mutable, 
 Json = dict[str, Any]
 
 #: What a checkpoint holds; those of version 0.1 have no number.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass

@@ -24,7 +24,6 @@ from deap_vsr.search.records import Journal, Round, State
 from deap_vsr.search.round import free
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import literals
 from deap_vsr.tree.translate import to_catalogue, to_set
 
@@ -124,8 +123,9 @@ class PoolSearch:
             "spent": self.lab.budget.spent,
             "precision": self.lab.facts["precision"].state(),
             "scale": self.lab.scale,
-            # In noise the last fit is to all that was measured; points of whole numbers are not asked again.
-            "measured": self._measured(),
+            "measured": (self.lab.log.X, self.lab.log.y),
+            "outliers": self.lab.log.outliers,
+            "repeated": self.lab.facts.get("repeated"),
             "relevant": self.relevant,
             "hall": None if self.hall is None else self.hall.state(),
             "rounds": [record.state() for record in self.journal.rounds],
@@ -139,10 +139,6 @@ class PoolSearch:
             "regressor": regressor,
         }
 
-    def _measured(self) -> tuple[Array, Array] | None:
-        log, whole = self.lab.log, any(variable.sampling == "integer" for variable in self.lab.variables)
-        return (log.X, log.y) if whole or not self.lab.evidence.certain else None
-
     def restore(self, state: Json) -> None:
         """Take over a state that :meth:`state` returned."""
         lab = self.lab
@@ -153,9 +149,13 @@ class PoolSearch:
         lab.facts["scale"] = float(state["scale"])
         stated = stated_precision(lab.oracle)
         lab.know(Precision(**state["precision"], stated=None if stated is None else stated.stated))
-        if state["measured"] is not None:
-            X, y = map(np.array, state["measured"])
-            lab.log.add(X.reshape(-1, lab.n_vars), y, np.zeros(len(y), bool))
+        X, y = map(np.array, state["measured"])
+        lab.log.add(X.reshape(-1, lab.n_vars), y, np.zeros(len(y), bool))
+        X, y = map(np.array, state["outliers"])
+        lab.log.leave_out(X.reshape(-1, lab.n_vars), y)
+        if state["repeated"] is not None:
+            X, y = map(np.array, state["repeated"])
+            lab.facts["repeated"] = X.reshape(-1, lab.n_vars), y
         lab = self.lab = lab.at(lab.evidence.at(self.expansion.options.rule))
         self._free_only([int(column) for column in state["relevant"]])
         self.hall = Hall.restored(self.expansion.options.hall_size, state["hall"], lab)

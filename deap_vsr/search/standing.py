@@ -37,6 +37,8 @@ DEGREE, PAIR_DEGREE = 6, 2
 RULE_OF_THREE = 3.0
 #: More loose numbers than this are several; a number is loose if it has more digits than these.
 SEVERAL, SHORT_DIGITS = 2, 3
+#: Beside twice the points to attack it with, so many are kept for the end of a run, and no more than this share.
+KEPT, KEPT_SHARE = 30, 0.15
 #: How many rivals are told of.
 TOLD = 3
 #: Points of `verify="thorough"`.
@@ -71,6 +73,13 @@ class Standing:
     rivals: tuple[tuple[float, MaskedTree], ...] = field(default=())
 
 
+def points_to_keep(lab: Lab, verify: int | None) -> int:
+    """Return how many points a search leaves to attack its answer with: at most a part of them all."""
+    usual = 8 + 2 * lab.n_vars if verify is None else verify
+    left = lab.budget.queries_left()
+    return 0 if left == np.inf else int(min(2 * usual + KEPT, KEPT_SHARE * left))
+
+
 def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, Standing]:
     """Return an answer and how it stands; in noise a rival that proves better takes its place.
 
@@ -84,6 +93,7 @@ def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, 
         return found, Standing("partial", "no formula was found", search=found.search)
     if found.stopped_by != "found":
         return found, Standing("partial", _unfinished(found), search=found.search)
+    lab.budget.kept = 0
     inner = found.tree if found.inner is None else found.inner  # in the units of the laboratory
     attack = Attack(inner, lab, verify)
     try:
@@ -92,6 +102,7 @@ def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, 
         attack.reason = attack.reason or "fewer points could be asked than it takes to attack it"
     except KeyboardInterrupt:
         attack.reason = "interrupted before it was attacked"
+        found = replace(found, stopped_by="interrupted")
     stands = attack.standing(found)
     if attack.formula is not inner:
         tree, errors = lab.in_units(attack.formula, attack.errors)

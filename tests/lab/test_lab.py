@@ -267,7 +267,7 @@ def test_an_oracle_needs_variables_and_answers():
 def test_an_oracle_with_no_more_than_it_needs_is_a_problem(method):
     oracle = Plain()
     result = discover(oracle, method, max_queries=3_000, max_evaluations=30_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.expression in ("x1*x2", "x2*x1")
     assert result.oracle_queries == len(oracle.asked)
 
@@ -327,7 +327,7 @@ def test_a_law_is_found_where_each_answer_has_a_standard_error():
         return 1.5 * X[:, 0] * X[:, 1] + 0.7 + sigma * rng.standard_normal(len(X)), sigma
 
     result = discover(CallableOracle(measure, [(0.5, 3.0)] * 2), seed=0, max_queries=6000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     X = np.array([[1.0, 2.0], [3.0, 0.7]])
     np.testing.assert_allclose(result.tree.evaluate(X), 1.5 * X[:, 0] * X[:, 1] + 0.7, rtol=2e-3)
 
@@ -377,7 +377,7 @@ def test_a_formula_is_found_where_some_points_cannot_be_reached():
     oracle = Plain()
     oracle.reachable = lambda X: X[:, 0] + X[:, 1] < 4.0
     result = discover(oracle, max_queries=3_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     assert result.expression in ("x1*x2", "x2*x1")
     assert np.array(oracle.asked).sum(axis=1).max() < 4.0
 
@@ -485,7 +485,7 @@ def test_what_a_part_has_found_out_holds_for_the_whole():
 @pytest.mark.parametrize("size", [1e200, 1e-200])
 def test_a_law_of_any_size_is_found_in_its_own_units(method, size):
     result = discover(Plain(lambda X: size * X[:, 0] * X[:, 1]), method, max_queries=3_000, max_evaluations=30_000)
-    assert result.stopped_by == "found"
+    assert result.stopped_by == "done"
     np.testing.assert_allclose(result.tree.evaluate(POINTS), size * np.array([0.5, 5.0, 2.25]), rtol=1e-9)
 
 
