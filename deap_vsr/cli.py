@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -377,6 +378,25 @@ def _points(verify: str) -> int | str | None:
         return int(verify) if verify else None
     except ValueError:
         return verify
+
+
+@app.command("warm-up")
+def warm_up_command(as_json: AsJson = False) -> None:
+    """Compile the kernels, once on a machine: half a minute that the first run would wait for, before its clock starts.
+
+    They are kept beside the package, or in the user's cache folder; NUMBA_CACHE_DIR chooses another place.
+    """
+    from deap_vsr.engine.warm import cache_folder, compile_kernels
+
+    begun = time.perf_counter()
+    compiled = compile_kernels()
+    seconds, folder = time.perf_counter() - begun, cache_folder()
+    if as_json:
+        _print_json({"compiled": compiled, "seconds": seconds, "folder": folder})
+        return
+    console.print(f"kernels {'compiled' if compiled else 'were there, and read'} in {seconds:.1f} s", highlight=False)
+    kept = f"kept in {folder}" if folder else "kept nowhere: no folder for them can be written"
+    console.print(escape(kept), highlight=False, soft_wrap=True)
 
 
 @bench_app.command("engine")

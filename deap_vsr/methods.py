@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from deap_vsr.engine.fitting import compile_kernels
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
+from deap_vsr.engine.warm import compile_kernels
 from deap_vsr.errors import OutOfQueriesError, VsrError
 from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.regressor import FormsRegressor

@@ -24,7 +24,7 @@ MAX_NAMED = 8
 @contextmanager
 def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None], Callable[[], None]]]:
     """Show a line that follows a run, and reduced forms as they are found; yields `progress` and `tick` of discover."""
-    with console.status("reading the kernels; the first time they are compiled, which takes a minute") as status:
+    with console.status("reading the kernels") as status:
         news: list[Progress] = []
         shown = [0.0]
 

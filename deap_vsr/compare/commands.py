@@ -184,9 +184,9 @@ def _say(text: str) -> None:
 
 def _compile() -> None:
     """Compile the kernels before many processes do it at the same time, each for itself."""
-    from deap_vsr.engine.fitting import compile_kernels
+    from deap_vsr.engine.warm import compile_kernels
 
-    with errors.status("reading the kernels; the first time they are compiled, which takes a minute"):
+    with errors.status("reading the kernels"):
         compile_kernels()
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Protocol
 
 import numpy as np
 from deap import gp
 
 from deap_vsr.engine import levenberg
-from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, evaluate, numpy_model
-from deap_vsr.engine.subsets import warm_up
-from deap_vsr.engine.trials import fit_trials, spread
+from deap_vsr.engine.program import Batch, Model, as_columns, columns_used, encoder, numpy_model
+from deap_vsr.engine.trials import fit_trials
 from deap_vsr.errors import ExpressionError
 from deap_vsr.tree import MaskedTree, Node
 from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
@@ -193,6 +191,8 @@ def fit(
     data = Dataset.of(trials)
     tree = tree if isinstance(tree, MaskedTree) else MaskedTree(tree)
     if time_limit is not None:
+        from deap_vsr.engine.warm import compile_kernels
+
         compile_kernels()  # not on the clock of whoever is first
     deadline = None if time_limit is None else time.perf_counter() + time_limit
     batch = encoder(pset).encode([tree])
@@ -266,19 +266,6 @@ def _better(a: Fit, b: Fit, spent: int) -> Fit:
     )
 
 
-@cache
-def compile_kernels() -> None:
-    """Compile the kernels, or read them from their cache on disk."""
-    X: Array = np.array([[1.0 + k / 8] for k in range(8)])
-    data = Dataset(as_columns(X, 1), np.exp(X[:, 0]), np.ones(8), np.array([0, 8]))
-    tree = MaskedTree.from_infix("C*exp(C*x1)")
-    fit(tree, data, n_starts=1)
-    residual_model(tree, encoder(None).encode([tree]), data, None)(np.ones(2))
-    evaluate([tree], X)
-    spread(data.y, data.weight)
-    warm_up()
-
-
 def _starts(tree: MaskedTree, starts: Array | None) -> Array:
     n_constants = tree.n_constants
     if starts is None:
@@ -300,7 +287,7 @@ def _fit_compiled(
     ranks, evaluations, reasons = np.empty((3, n_trials), np.int64)
     fit_trials(
         batch.codes, batch.literals, data.columns, data.y, data.weight, data.offsets, starts, 8 * n_starts, n_starts,
-        max_iterations, enough, constants, errors, standard_errors, determined, ranks, evaluations, reasons,
+        max_iterations, float(enough), constants, errors, standard_errors, determined, ranks, evaluations, reasons,
     )  # fmt: skip
     stopped = tuple(
         _REASONS[int(reason)] if size else "no points"

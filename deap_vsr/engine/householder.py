@@ -39,22 +39,20 @@ def reflect(v: Array, beta: float, row: Array, start: int) -> None:
 @jit
 def qr(
     rows: Array,
-    n_rows: int,
     tolerance: float,
     order: Indices,
     beta: Array,
     diagonal: Array,
     others: Array,
-    n_others: int,
 ) -> int:
-    """Pivoted Householder QR of the matrix whose *columns* are rows[0:n_rows], in place.
+    """Pivoted Householder QR of the matrix whose *columns* are `rows`, in place.
 
     Columns are compared by the share of their norm that is left, so their scale does not matter.
-    The reflections are applied to others[0:n_others] as well. After it, column k (of the original
+    The reflections are applied to the rows of `others` as well. After it, column k (of the original
     index order[k]) holds R above the diagonal and the reflection from the diagonal on.
     Returns the rank.
     """
-    n = rows.shape[1]
+    n_rows, n = len(rows), rows.shape[1]
     first = np.empty(n_rows)
     for k in range(n_rows):
         order[k] = k
@@ -85,7 +83,7 @@ def qr(
         beta[k] = 1.0 / (length * (length + abs(head)))
         for j in range(k + 1, n_rows):
             reflect(rows[k], beta[k], rows[j], k)
-        for j in range(n_others):
+        for j in range(len(others)):
             reflect(rows[k], beta[k], others[j], k)
     return n_rows
 

@@ -1,4 +1,8 @@
-"""numba's compiler with our settings: cached on disk wherever a place for that can be found."""
+"""numba's compiler with our settings: cached on disk wherever a place for that can be found.
+
+What a machine compiles at first use is kept small (:mod:`deap_vsr.engine.warm` measures it): a kernel is called with
+types of one kind only, and slices are not assigned to slices.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,13 @@ def jit_sums(function: F) -> F:
     return _compile(function, {"fastmath": {"reassoc", "contract"}})
 
 
+def jit_within(function: F) -> F:
+    """The same for a part of one kernel: compiled as lines of that, and not by itself before."""
+    return _compile(function, {"inline": "always"})
+
+
 def _compile(function: F, extra: dict[str, Any]) -> F:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **extra}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **extra}
     try:
         compiled: F = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the install folder nor the user's cache folder can be written

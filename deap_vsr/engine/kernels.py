@@ -11,11 +11,14 @@ derivative of the two.
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 
 from deap_vsr.engine.jit import jit
 from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
+
+Numbers = TypeVar("Numbers", Array, Indices)
 
 #: A tree: codes, left, right, slot (see :func:`layout`).
 Program = tuple[Indices, Indices, Indices, Indices]
@@ -33,6 +36,16 @@ BLOCK = 128
     "add", "sub", "mul", "div", "inv", "neg", "n2", "n3", "n4", "n5", "n6", "n8", "pow", "sqrt", "exp", "log", "sin",
     "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "abs",
 ))  # fmt: skip
+
+
+@jit
+def copy(row: Numbers, out: Numbers, n: int) -> None:
+    """Write the first `n` entries of `row` into `out`.
+
+    Slices are not assigned to slices: that would have numba compile, into every kernel, the text of an error.
+    """
+    for p in range(n):
+        out[p] = row[p]
 
 
 @jit
@@ -334,7 +347,7 @@ def backward(
             continue
         code = codes[i]
         if code == OPEN:
-            J[slot[i], start : start + n] = A[i, :n]
+            copy(A[i], J[slot[i], start : start + n], n)
             continue
         a = left[i]
         b = right[i]
@@ -378,7 +391,7 @@ def model(
     for start in range(0, n_points, BLOCK):
         n = min(BLOCK, n_points - start)
         forward(codes, left, right, slot, literals, constants, X, start, n, V)
-        f[start : start + n] = V[0, :n]
+        copy(V[0], f[start : start + n], n)
         backward(codes, left, right, slot, active, start, n, V, A, J)
 
 
@@ -430,7 +443,7 @@ def evaluate_many(
                     literal -= 1
                     rows[top, :n] = literals[literal]
                 top += 1
-            out[t, start : start + n] = rows[0, :n]
+            copy(rows[0], out[t, start : start + n], n)
 
 
 @jit

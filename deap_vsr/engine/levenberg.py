@@ -15,7 +15,7 @@ import numpy as np
 
 from deap_vsr.engine.householder import dot, norm, qr, reflect, scaled_column
 from deap_vsr.engine.jit import jit
-from deap_vsr.engine.kernels import Program, mark_active, model
+from deap_vsr.engine.kernels import Program, copy, mark_active, model
 from deap_vsr.tree.operators import Array, Flags, Indices
 
 #: Why a fit ended.
@@ -62,7 +62,7 @@ def solve_linear(
         if linear[c]:
             factors[count] = scaled_column(J[c], weight, rows[count])
             count += 1
-    rank = qr(rows, count, _LINEAR_TOLERANCE, order, beta, diagonal, work, 1)
+    rank = qr(rows[:count], _LINEAR_TOLERANCE, order, beta, diagonal, work)
     solution = np.zeros(count)
     for k in range(rank - 1, -1, -1):
         value = work[0, k]
@@ -213,7 +213,7 @@ def levenberg(
                 expected += step[i] * (damping * units[i] * step[i] + g[i])
             if expected <= 1e-15 * error:
                 return error, evaluations, CONVERGED
-            trial[:] = constants
+            copy(constants, trial, n_constants)
             for i in range(q):
                 trial[inner[i]] += step[i]
             new_rank, new_error = projected_error(program, literals, X, y, weight, linear, by_linear, trial, buffers)
@@ -225,7 +225,7 @@ def levenberg(
                 accepted = True
                 settled = error - new_error <= 1e-12 * error
                 error, rank = new_error, new_rank
-                constants[:] = trial
+                copy(trial, constants, n_constants)
                 if settled:
                     return error, evaluations, CONVERGED
             else:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from deap_vsr.engine.jit import jit
+from deap_vsr.engine.jit import jit, jit_within
+from deap_vsr.engine.kernels import copy
 from deap_vsr.tree.operators import Array, Indices
 
 #: A column that keeps less than this share of its square depends on those chosen before it.
 _DEPENDENT = 1e-16
 
 
-@jit
 def find_subsets(
     A: Array,
     y: Array,
@@ -42,14 +42,56 @@ def find_subsets(
     -------
     how many were found, and how many subsets were tried
     """
+    return _walk_tables(A[None], y, counts, first_below, limits, found, best[None], least[None])
+
+
+def scan_subsets(A: Array, y: Array, counts: Indices, first_below: int, best: Indices, least: Array) -> int:
+    """Find the best subset of each size for each of many tables `A` (n_tables, n_atoms, n_points).
+
+    `best` and `least` have one entry a table; returns how many subsets were tried.
+    """
+    nothing: Indices = np.empty((0, len(counts)), np.int64)
+    return _walk_tables(A, y, counts, first_below, np.zeros(len(counts)), nothing, best, least)[1]
+
+
+@jit
+def _walk_tables(
+    A: Array,
+    y: Array,
+    counts: Indices,
+    first_below: int,
+    limits: Array,
+    found: Indices,
+    best: Indices,
+    least: Array,
+) -> tuple[int, int]:
+    """Walk the subsets of each of many tables; returns how many fit the last one, and how many were tried in all."""
+    n_found, total = 0, 0
+    for t in range(len(A)):
+        n_found, tried = _walk(A[t], y, counts, first_below, limits, found, best[t], least[t])
+        total += tried
+    return n_found, total
+
+
+@jit_within
+def _walk(
+    A: Array,
+    y: Array,
+    counts: Indices,
+    first_below: int,
+    limits: Array,
+    found: Indices,
+    best: Indices,
+    least: Array,
+) -> tuple[int, int]:
     n_atoms, n_points = A.shape
     max_size = len(counts)
     W = np.empty((max_size, n_atoms, n_points))
     R = np.empty((max_size, n_points))
     squares = np.empty(n_atoms)
-    W[0] = A
-    R[0] = y
+    copy(y, R[0], n_points)
     for a in range(n_atoms):
+        copy(A[a], W[0, a], n_points)
         squares[a] = _square(A[a])
     chosen = np.empty(max_size, np.int64)
     rest = np.empty(max_size)
@@ -91,39 +133,15 @@ def find_subsets(
                     left += (R[level, p] - along * column[p]) ** 2
             if left < at_best:
                 at_best = left
-                best[size - 1, :size] = chosen[:size]
+                copy(chosen, best[size - 1], size)
             if left <= limits[size - 1] and n_found < len(found):
                 found[n_found] = -1
-                found[n_found, :size] = chosen[:size]
+                copy(chosen, found[n_found], size)
                 n_found += 1
         least[size - 1] = at_best
         if n_found > 0:
             break
     return n_found, tried
-
-
-@jit
-def scan_subsets(A: Array, y: Array, counts: Indices, first_below: int, best: Indices, least: Array) -> int:
-    """Find the best subset of each size for each of many tables `A` (n_tables, n_atoms, n_points).
-
-    `best` and `least` have one entry a table; returns how many subsets were tried.
-    """
-    nothing = np.empty((0, len(counts)), np.int64)
-    limits = np.zeros(len(counts))
-    total = 0
-    for t in range(len(A)):
-        _, tried = find_subsets(A[t], y, counts, first_below, limits, nothing, best[t], least[t])
-        total += tried
-    return total
-
-
-def warm_up() -> None:
-    """Compile the kernels, or read them from their cache on disk."""
-    counts = np.array([2, 2])
-    best: Indices = np.empty((1, 2, 2), np.int64)
-    scan_subsets(np.ones((1, 2, 3)), np.ones(3), counts, 2, best, np.empty((1, 2)))
-    found: Indices = np.empty((1, 2), np.int64)
-    find_subsets(np.ones((2, 3)), np.ones(3), counts, 2, np.ones(2), found, best[0], np.empty(2))
 
 
 @jit

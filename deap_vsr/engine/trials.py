@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from deap_vsr.engine.householder import qr, scaled_column
-from deap_vsr.engine.jit import jit
+from deap_vsr.engine.jit import jit, jit_within
 from deap_vsr.engine.kernels import (
     ABS,
     ADD,
@@ -32,6 +32,7 @@ from deap_vsr.engine.kernels import (
     VARIABLE,
     Program,
     binary,
+    copy,
     is_binary,
     layout,
     mark_active,
@@ -88,7 +89,7 @@ def find_linear(codes: Indices, left: Indices, right: Indices, slot: Indices, li
     return total
 
 
-@jit
+@jit_within
 def natural_scales(
     codes: Indices, left: Indices, right: Indices, slot: Indices, literals: Array, X: Array, V: Array, scales: Array
 ) -> None:
@@ -103,7 +104,7 @@ def natural_scales(
         code = codes[i]
         if code >= LITERAL:
             if code >= VARIABLE:
-                V[i, :n] = X[code - VARIABLE, :n]
+                copy(X[code - VARIABLE], V[i], n)
             elif code == OPEN:
                 V[i, :n] = 1.0
             else:
@@ -123,7 +124,7 @@ def natural_scales(
         binary(code, V[left[i]], V[right[i]], V[i], n)
 
 
-@jit
+@jit_within
 def target_scales(
     codes: Indices, left: Indices, right: Indices, slot: Indices, V: Array, n: int, size: float, scales: Array
 ) -> None:
@@ -195,7 +196,17 @@ def _mean_size(row: Array, n: int) -> float:
     return size / counted
 
 
-@jit
+@jit_within
+def _smallest(row: Array) -> int:
+    """Return where the smallest number of a row is; the first of equal ones, or of none that is a number."""
+    least = 0
+    for i in range(1, len(row)):
+        if row[i] < row[least]:
+            least = i
+    return least
+
+
+@jit_within
 def _candidate(k: int, scales: Array, linear: Flags, constants: Array) -> None:
     """Set the inner constants to the k-th point of an even spread of signs and sizes; the 0-th is the units.
 
@@ -248,7 +259,7 @@ def spread(y: Array, weight: Array) -> float:
     return largest * math.sqrt(about if about > 1e-26 * square else square)
 
 
-@jit
+@jit_within
 def _uncertainty(
     program: Program,
     literals: Array,
@@ -291,7 +302,7 @@ def standard_errors_of(J: Array, weight: Array, error: float, errors: Array, det
     beta, diagonal, factors = np.empty(m), np.empty(m), np.empty(m)
     for c in range(m):
         factors[c] = scaled_column(J[c], weight, rows[c])
-    rank = qr(rows, m, RANK_TOLERANCE, order, beta, diagonal, rows, 0)
+    rank = qr(rows, RANK_TOLERANCE, order, beta, diagonal, rows[:0])
     variance = error / (n - rank) if n > rank else 0.0
     inverse = np.zeros((m, m))
     for column in range(rank):
@@ -380,7 +391,7 @@ def fit_trials(
         best = math.inf
         reason = NOT_FINITE
         used = 0
-        constants[trial] = starts[0]
+        copy(starts[0], constants[trial], m)
         if n == 0:  # nothing to fit is no perfect fit
             errors[trial] = best
             evaluations[trial] = used
@@ -390,41 +401,34 @@ def fit_trials(
             ranks[trial] = 0
             continue
         n_first = 1 if trial > 0 and errors[trial - 1] < math.inf and n_linear < m else 0
-        for s in range(n_first + len(starts)):
-            now[:] = constants[trial - 1] if s < n_first else starts[s - n_first]
+        n_given = n_first + len(starts)
+        for s in range(n_given + min(n_keep, n_screen)):
+            if s > 0 and (best <= enough or n_linear == m):
+                break
+            if s == n_given:
+                natural_scales(codes, left, right, slot, literals, Xt, V, scales)
+                copy(scales, from_above, m)
+                n_scale = min(BLOCK, n)
+                target_scales(codes, left, right, slot, V, n_scale, _mean_size(yt, n), from_above)
+                for k in range(n_screen):
+                    _candidate(k // 2, from_above if k % 2 else scales, linear, screened[k])
+                    _, screened_errors[k] = projected_error(
+                        program, literals, Xt, yt, wt, linear, active, screened[k], buffers
+                    )
+                used += n_screen
+            if s < n_given:
+                copy(constants[trial - 1] if s < n_first else starts[s - n_first], now, m)
+            else:
+                best_one = _smallest(screened_errors)
+                if not screened_errors[best_one] < math.inf:
+                    break
+                copy(screened[best_one], now, m)
+                screened_errors[best_one] = math.inf
             error, spent, why = levenberg(program, literals, Xt, yt, wt, linear, now, max_iterations, 1e-29, buffers)
             used += spent
             if error < best:
                 best, reason = error, why
-                constants[trial] = now
-            if best <= enough or n_linear == m:
-                break
-        if n_keep > 0 and best > enough and n_linear < m:
-            natural_scales(codes, left, right, slot, literals, Xt, V, scales)
-            from_above[:] = scales
-            n_scale = min(BLOCK, n)
-            target_scales(codes, left, right, slot, V, n_scale, _mean_size(yt, n), from_above)
-            for k in range(n_screen):
-                _candidate(k // 2, from_above if k % 2 else scales, linear, screened[k])
-                _, screened_errors[k] = projected_error(
-                    program, literals, Xt, yt, wt, linear, active, screened[k], buffers
-                )
-            used += n_screen
-            for _ in range(min(n_keep, n_screen)):
-                best_one = np.argmin(screened_errors[:n_screen])
-                if not screened_errors[best_one] < math.inf:
-                    break
-                screened_errors[best_one] = math.inf
-                now[:] = screened[best_one]
-                error, spent, why = levenberg(
-                    program, literals, Xt, yt, wt, linear, now, max_iterations, 1e-29, buffers
-                )
-                used += spent
-                if error < best:
-                    best, reason = error, why
-                    constants[trial] = now
-                if best <= enough:
-                    break
+                copy(now, constants[trial], m)
         errors[trial] = best
         evaluations[trial] = used
         reasons[trial] = reason
