@@ -93,4 +93,4 @@ def test_compiling_is_not_on_the_clock_of_a_run(monkeypatch):
     monkeypatch.setattr(methods, "compile_kernels", compile_slowly)
     law = CallableOracle(lambda X: 2.0 * X[:, 0], [(1.0, 2.0)])
     result = discover(law, time_limit=5.0)
-    assert (result.stopped_by, result.seconds, clock.now) == ("found", 0.0, 100.0)
+    assert (result.stopped_by, result.seconds, clock.now) == ("done", 0.0, 100.0)
