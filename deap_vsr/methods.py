@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +26,7 @@ from deap_vsr.memory import peak_memory
 from deap_vsr.peers import DEFAULT_SECONDS, PEERS
 from deap_vsr.problems.equation import Equation, load_equation
 from deap_vsr.result import Result
+from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint, JointOptions
@@ -103,7 +104,7 @@ class Method:
     search: Search | None = None
 
     def __post_init__(self) -> None:
-        unknown = {*self.expansions, *self.then} - {"sums", "slotwise", "joint"}
+        unknown = {*self.expansions, *self.then} - {"anchored", "sums", "slotwise", "joint"}
         if unknown or (self.make is None and self.search is None):
             what = f"knows no {', '.join(sorted(unknown))}" if unknown else "has nothing that searches"
             raise VsrError(f"method {self.name} {what}; expansions are sums, slotwise and joint")
@@ -159,7 +160,9 @@ _COMMON = frozenset({"preset", "optimizer", "checkpoint"})
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("vsr", _gp, expansions=("slotwise",), slots=FormsRegressor, then=("sums", "slotwise", "joint")),
+        Method(
+            "vsr", _gp, expansions=("slotwise",), slots=FormsRegressor, then=("anchored", "sums", "slotwise", "joint")
+        ),
         Method("vsr-gp", _gp, takes=_COMMON),
         Method("gp", _gp, vertical=False, expansions=(), takes=_COMMON),
         Method("vsr-mcts", _mcts, takes=_COMMON | {"grammar"}, joint=_MCTS),
@@ -266,9 +269,10 @@ def discover(
     memory = peak_memory()
     budget.restart()
     known = _identity(equation, lab, seed, noise)
-    budget.kept = points_to_keep(lab, n_points) if _is_attacked(chosen, options) else 0
+    lab.facts["verify"] = n_points
+    budget.kept = points_to_keep(lab) if _is_attacked(chosen, options) else 0
     freed, found, used = _search(chosen, options, lab, progress, known)
-    found, stands = _attacked(found, lab, chosen, options, n_points)
+    found, stands = _attacked(found, lab, chosen, options)
     return Result.of(
         found,
         stands,
@@ -299,10 +303,10 @@ def _is_attacked(method: Method, options: Options) -> bool:
     return method.search is None and options.preset is None
 
 
-def _attacked(found: Found, lab: Lab, method: Method, options: Options, n_points: int | None) -> tuple[Found, Standing]:
+def _attacked(found: Found, lab: Lab, method: Method, options: Options) -> tuple[Found, Standing]:
     """Return an answer, and how it stands."""
     if _is_attacked(method, options):
-        return standing(found, lab, n_points)
+        return standing(found, lab)
     if found.tree is None or found.stopped_by != "found":
         return found, Standing("partial", "the search ended before a formula held")
     return found, Standing("fits", "as the method has found it: it was not attacked")
@@ -386,21 +390,28 @@ def _search(
     exact = SlotOptions.within(lab.budget.queries_left(), lab.n_vars)
     used = {"slotwise": asdict(exact), "slotwise_in_noise": asdict(SlotOptions.in_noise()), **used}
     try:
-        lab.begin()
-        expansions: list[Joint | Slotwise | Sums] = []
-        for name in slots_first(method.then, lab):
-            if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-                expansions.append(Sums(atoms_of))
-            elif name == "slotwise":
-                expansions.append(Slotwise(slots, exact if lab.evidence.certain else SlotOptions.in_noise()))
-            elif name == "joint":
-                expansions.append(joint)
-        if not expansions:
-            return (), Found(None, [], [], "exhausted", lab.evidence.noise), used
-        schedule, found = in_sequence(lab, expansions, fixed, tell)
+        schedule, found = in_sequence(lab, _expansions(method, slots, exact, joint, lab), fixed, tell)
     except (OutOfQueriesError, KeyboardInterrupt) as end:  # before anything could be found
         schedule, found = (), Found.nothing(end)
     return schedule, found, used
+
+
+def _expansions(
+    method: Method, slots: Regressor, exact: SlotOptions, joint: Joint, lab: Lab
+) -> Iterator[Joint | Slotwise | Anchored | Sums]:
+    """Yield the searches of a method, one after the other: as few points as do first, then what the answers allow."""
+    if "anchored" in method.then:
+        yield Anchored(slots)
+    lab.begin()
+    if "anchored" in method.then and lab.evidence.certain:
+        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
+    for name in slots_first([name for name in method.then if name != "anchored"], lab):
+        if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
+            yield Sums(atoms_of)
+        elif name == "slotwise":
+            yield Slotwise(slots, exact if lab.evidence.certain else SlotOptions.in_noise())
+        elif name == "joint":
+            yield joint
 
 
 def _schedule(wanted: str | Sequence[str], lab: Lab) -> Schedule:

@@ -119,13 +119,16 @@ class Exact:
     def moves(self, outcome: Fit) -> Flags:
         """Return for each open constant whether its value moves from trial to trial: a summary constant.
 
-        Constants that the data do not determine count as moving, as nothing is known about them.
+        Constants that the data do not determine count as moving, as nothing is known about them; so do all of one
+        trial.
         """
         values, known = outcome.constants, outcome.determined.all(axis=0)
         with np.errstate(all="ignore"):  # a constant of 1e200 has no square
             mean, variance = values.mean(axis=0), values.var(axis=0)
             if self.rule.raw:
                 moves = variance > self.rule.spread
+            elif len(values) == 1:
+                moves = np.ones(values.shape[1], bool)
             else:
                 floor = 100.0 * np.where(known, np.square(outcome.standard_errors).mean(axis=0), 0.0)
                 moves = ~(variance <= np.maximum(self.rule.spread * mean**2, floor))
@@ -141,6 +144,7 @@ class Exact:
             ratios = above / below
             mean = float(np.mean(ratios))
             same = np.isfinite(ratios).all() and mean != 0 and np.ptp(ratios) <= SAME_RATIO * abs(mean)
+        same = same and len(ratios) > 1  # of one setting nothing is known
         return mean if same else None
 
     def standard_errors(self, outcome: Fit, data: Dataset) -> Array:

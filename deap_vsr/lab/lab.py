@@ -267,7 +267,7 @@ class Lab:
 
     def begin(self, plain: bool = False) -> None:
         """Find out what the answers are like, once: their size, if not `plain`, and how precise they are."""
-        if "precision" not in self.facts:
+        if "precision" not in self.facts or "presumed" in self.facts:
             if not plain and self.pset is None:
                 self.rescale()
             self.know(look(self, plain).at(self.log.y))
@@ -276,16 +276,24 @@ class Lab:
     def know(self, precision: Precision) -> None:
         """Take the answers to be so precise."""
         self.facts["precision"] = precision
+        self.facts.pop("presumed", None)
         self.evidence = precision.evidence(self.scale, self.evidence.rule)
+
+    def presume(self, precision: Precision) -> None:
+        """Take the answers to be so precise until :meth:`begin` looks closer."""
+        self.know(precision)
+        self.facts["presumed"] = True
 
     def know_noise(self, noise: float) -> None:
         """Take the answers to have noise of this standard deviation, in units of the laboratory, or none."""
         self.know(Precision(noise * self.scale, repeats=noise == 0.0, noise=noise * self.scale, jitter=noise))
 
     def rescale(self) -> None:
-        """Take other units for y if squares of its values are none, judged by a few points."""
+        """Take other units for y if squares of its values are none, judged by what is known, or else by a few points."""
+        if "scale" in self.facts:
+            return
         with np.errstate(all="ignore"):
-            size = np.abs(self.ask(self.draw(3)))
+            size = np.abs(self.log.y if len(self.log) else self.ask(self.draw(3)))
         size = size[np.isfinite(size) & (size > 0)]
         if len(size) and not SMALLEST < np.median(size) < LARGEST and "mul" in self.function_set:
             self.facts["scale"] = float(10.0 ** np.round(np.log10(np.median(size))))

@@ -15,21 +15,25 @@ PAIRS_IN_NOISE = 16
 KEPT_IN_NOISE = 12
 
 
-def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) -> list[int]:
+def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf, here: Array | None = None) -> list[int]:
     """Return the columns on which y depends; with too few queries, those that were not ruled out.
 
     Each of `n_pairs` random points is asked again with the variables of a group taken from another point. A group
     whose change never changes y is ruled out; the others are halved. With noise it takes more pairs and a chi-squared
     test, and what is ruled out may matter a little: few variables are all kept.
+
+    With `here` (n, n_vars) these points are taken: what does not matter there may matter elsewhere, and the answer is
+    not kept for later.
     """
     evidence = lab.evidence
-    if "relevant" in lab.facts:
+    if here is None and "relevant" in lab.facts:
         return list(lab.facts["relevant"])
     if not evidence.certain and lab.n_vars <= KEPT_IN_NOISE:
         return list(range(lab.n_vars))
     n_pairs = n_pairs if evidence.certain else PAIRS_IN_NOISE * n_pairs
     last = lab.budget.queries + max_queries
-    here, y = _finite_points(lab, n_pairs)
+    keep = here is None
+    here, y = _finite_points(lab, n_pairs) if here is None else (here, lab.ask(here))
     there = lab.draw(len(here))
     result: list[int] = []
     groups = [list(range(lab.n_vars))]
@@ -47,7 +51,8 @@ def relevant_variables(lab: Lab, n_pairs: int = 3, max_queries: float = np.inf) 
         else:
             half = len(group) // 2
             groups += [group[half:], group[:half]]
-    lab.facts["relevant"] = sorted(result)
+    if keep:
+        lab.facts["relevant"] = sorted(result)
     return sorted(result)
 
 

@@ -68,13 +68,16 @@ def finish(tree: MaskedTree, lab: Lab, data: Dataset | None = None) -> Finished 
 # --- exact answers ------------------------------------------------------------------------
 
 
-def finished(tree: MaskedTree, lab: Lab) -> Finished | None:
-    """Return a formula for exact answers, its constants refitted together and short; None if it does not fit."""
+def finished(tree: MaskedTree, lab: Lab, trial: Trial | None = None) -> Finished | None:
+    """Return a formula for exact answers, its constants refitted together and short; None if it does not fit.
+
+    Fresh points are asked for it, unless there is a `trial` to fit.
+    """
     lab = lab.at(Exact(EXACT))
     skeleton = reopened(tree)
     n_points = 2 * skeleton.n_constants + 8
     try:
-        (trial,) = lab.trials(range(lab.n_vars), 1, n_points)
+        trial = trial or lab.trials(range(lab.n_vars), 1, n_points)[0]
     except NoValuesError:
         return None
     data = Dataset.of([lab.evidence.weighted(trial)])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.lab import Lab
+from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.finish import better
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import Schedule
-from deap_vsr.search.records import Found
+from deap_vsr.search.records import Found, ending
 from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
@@ -35,7 +37,7 @@ def slots_first(names: Sequence[str], lab: Lab) -> list[str]:
 
 
 def in_sequence(
-    lab: Lab, expansions: Sequence[Joint | Slotwise | Sums], order: Schedule | None, tell: Tell
+    lab: Lab, expansions: Iterable[Joint | Slotwise | Anchored | Sums], order: Schedule | None, tell: Tell
 ) -> tuple[Schedule, Found]:
     """Try expansions until one finds a formula; returns the order of variables and what was found.
 
@@ -48,7 +50,17 @@ def in_sequence(
     """
     best: Found | None = None
     schedule = order
-    for expansion in expansions:
+    following = iter(expansions)
+    while True:
+        try:  # the next one may want to know first what answers are like
+            expansion = next(following, None)
+        except (OutOfQueriesError, KeyboardInterrupt) as end:
+            if best is None:
+                raise
+            best = replace(best, stopped_by=ending(end))
+            break
+        if expansion is None:
+            break
         if isinstance(expansion, Joint):
             if best is not None and lab.budget.queries_left() < _least(expansion):
                 best = replace(best, stopped_by="queries")
@@ -67,12 +79,12 @@ def in_sequence(
         schedule = tuple((column,) for column in (*freed, *(c for c in rest if c not in freed)))
         if not _goes_on(best, expansion, lab):
             break
-    assert best is not None
-    assert schedule is not None
-    return schedule, best
+    if best is None:  # nothing can be searched with
+        return (), Found(None, [], [], "exhausted", lab.evidence.noise)
+    return schedule or (), best
 
 
-def _goes_on(found: Found, expansion: Joint | Slotwise | Sums, lab: Lab) -> bool:
+def _goes_on(found: Found, expansion: Joint | Slotwise | Anchored | Sums, lab: Lab) -> bool:
     """Whether the next search is worth its while."""
     if found.stopped_by == "found":
         return isinstance(expansion, Sums) and not _convincing(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.evidence import Evidence, FreezeRule, squares
 from deap_vsr.lab.lab import Lab
-from deap_vsr.lab.relevance import settings_that_show
+from deap_vsr.lab.relevance import relevant_variables, settings_that_show
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Candidate, Regressor, Task
-from deap_vsr.search.finish import reopened
+from deap_vsr.search.finish import Finished, accepted, finish, reopened
+from deap_vsr.search.hall import ranked
 from deap_vsr.search.prune import pruned, unlike
 from deap_vsr.search.records import State
 from deap_vsr.search.tables import (
@@ -46,6 +48,9 @@ COMPLETE = 0.6
 #: What a node costs while a formula grows in noise: what is dropped for its length does not come back. A
 #: tenth of its price in the end.
 IDLE = 0.5
+#: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
+#: that are left: something is always left to joint expansion, which has an answer where no form is exact.
+PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
 #: Of the forms that a regressor has for a noisy table, so many are looked at: three times what is kept.
 MAX_FORMS = 20
 
@@ -104,11 +109,41 @@ class Slotwise:
 
     regressor: Regressor
     options: SlotOptions
+    any_order: ClassVar[bool] = False
+    """Whether it is worth its while to begin with another variable where one has led nowhere."""
 
     @property
     def n_starts(self) -> int:
         """Starts, beside the known ones, for fitting what has grown."""
         return self.options.n_starts
+
+    @property
+    def max_nodes(self) -> int:
+        """Formulas grown in all."""
+        return self.options.max_nodes
+
+    @property
+    def thrifty(self) -> bool:
+        """Whether variables are freed as they come, and not tried beforehand."""
+        return self.options.thrifty
+
+    @property
+    def efforts(self) -> tuple[tuple[str, float], ...]:
+        """How hard slots are tried, one pass after the other, and the share of time and evaluations of each."""
+        return PASSES
+
+    def relevant(self, lab: Lab) -> list[int] | None:
+        """Return the columns on which y depends."""
+        return relevant_variables(lab, max_queries=0.3 * lab.budget.queries_left())
+
+    def ended(self, tree: MaskedTree, lab: Lab) -> Finished | None:
+        """Return the formula as it is written in the end, if it holds on fresh data, and outside; else None."""
+        final = finish(tree, lab)
+        return final if final is not None and accepted(final.tree, lab) else None
+
+    def ranked(self, trees: Sequence[MaskedTree], lab: Lab) -> list[tuple[float, MaskedTree]]:
+        """Return formulas that are not finished, best first, with their errors on fresh uncontrolled data."""
+        return ranked(trees, lab)
 
     def expand(
         self,

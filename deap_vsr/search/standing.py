@@ -73,14 +73,18 @@ class Standing:
     rivals: tuple[tuple[float, MaskedTree], ...] = field(default=())
 
 
-def points_to_keep(lab: Lab, verify: int | None) -> int:
+def points_to_attack(lab: Lab) -> int:
+    """Return how many fresh points a formula is attacked with: as the run was asked to, or 8, and 2 for each variable."""
+    return int(lab.facts.get("verify") or 8 + 2 * lab.n_vars)
+
+
+def points_to_keep(lab: Lab) -> int:
     """Return how many points a search leaves to attack its answer with: at most a part of them all."""
-    usual = 8 + 2 * lab.n_vars if verify is None else verify
     left = lab.budget.queries_left()
-    return 0 if left == np.inf else int(min(2 * usual + KEPT, KEPT_SHARE * left))
+    return 0 if left == np.inf else int(min(points_to_attack(lab) + KEPT, KEPT_SHARE * left))
 
 
-def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, Standing]:
+def standing(found: Found, lab: Lab) -> tuple[Found, Standing]:
     """Return an answer and how it stands; in noise a rival that proves better takes its place.
 
     ::
@@ -95,7 +99,9 @@ def standing(found: Found, lab: Lab, verify: int | None = None) -> tuple[Found, 
         return found, Standing("partial", _unfinished(found), search=found.search)
     lab.budget.kept = 0
     inner = found.tree if found.inner is None else found.inner  # in the units of the laboratory
-    attack = Attack(inner, lab, verify)
+    attack = lab.facts.get("attack")
+    if attack is None or attack.formula != inner:
+        attack = Attack(inner, lab)
     try:
         attack.run()
     except (OutOfQueriesError, NoValuesError):
@@ -119,10 +125,11 @@ def _unfinished(found: Found) -> str:
 class Attack:
     """What is done to refute a formula, on counted points."""
 
-    def __init__(self, formula: MaskedTree, lab: Lab, verify: int | None) -> None:
+    def __init__(self, formula: MaskedTree, lab: Lab) -> None:
         self.formula, self.lab = formula, lab
         self.errors: tuple[float, ...] | None = None
-        self.n_points = 8 + 2 * lab.n_vars if verify is None else verify
+        self.n_points = points_to_attack(lab)
+        self.done = False
         self.reason = ""
         self.survived = 0
         self.outside = False
@@ -130,7 +137,10 @@ class Attack:
         self.rivals: list[tuple[float, MaskedTree]] = []
 
     def run(self) -> None:
-        """Attack until something refutes it."""
+        """Attack until something refutes it, once."""
+        if self.done:
+            return
+        self.done = True
         self._ask()
         if not self.reason and not self.lab.evidence.certain:
             self._compare()
@@ -155,12 +165,13 @@ class Attack:
     def _ask(self) -> None:
         """Ask fresh points, and compare all that was measured."""
         lab = self.lab
-        uniform = _spread_out(lab.variables, self.n_points, lab.rng)
-        chosen = self._chosen(max(self.n_points // 2, 4))
-        answers = lab.ask(np.vstack([uniform, chosen]))
-        far = self._outside(max(self.n_points // 2, 4))
-        self.survived = int(np.isfinite(answers[: len(uniform)]).sum()) + self._asked_before()
-        self.outside = len(far) > 0 and bool(np.isfinite(lab.ask(far)).any())
+        far = self._outside(self.n_points // 4)
+        chosen = self._chosen(self.n_points // 4)
+        uniform = _spread_out(lab.variables, max(self.n_points - len(chosen) - len(far), 1), lab.rng)
+        inside = np.vstack([uniform, chosen])
+        answers = lab.ask(np.vstack([inside, far]))
+        self.survived = int(np.isfinite(answers[: len(inside)]).sum()) + self._asked_before()
+        self.outside = bool(np.isfinite(answers[len(inside) :]).any())
         cleaned: Trial | None = lab.measured()
         while cleaned is not None:
             known = cleaned
@@ -196,25 +207,40 @@ class Attack:
         return np.asarray(off)
 
     def _chosen(self, count: int) -> Array:
-        """Return points at corners, in each decade of y, and near where it was furthest off."""
+        """Return points at corners, beside where it was furthest off, and where it is smallest and largest, in turn."""
         lab = self.lab
-        many = lab.draw(64 * count)
-        with np.errstate(all="ignore"):
-            size = np.log(np.abs(self.formula.evaluate(many, lab.pset)))
-        order = np.argsort(np.where(np.isfinite(size), size, 0.0))
-        decades = many[order[np.linspace(0, len(many) - 1, max(count // 2, 2)).astype(int)]]
-        corners = lab.draw(max(count // 4, 2))
-        for i, variable in enumerate(lab.variables):
+        corner, beside, *decades = self._corner(), self._beside_furthest(), *self._decades(max(count - 2, 0))
+        chosen = [point for point in (corner, beside, *decades) if point is not None]
+        return np.array(chosen[:count]).reshape(-1, lab.n_vars)
+
+    def _corner(self) -> Array:
+        """Return a corner of the domain."""
+        point = self.lab.draw(1)[0]
+        for i, variable in enumerate(self.lab.variables):
             if variable.sampling != "integer" and variable.sign != "both":
-                corners[:, i] = np.where(lab.rng.uniform(size=len(corners)) < 0.5, variable.low, variable.high)
+                point[i] = variable.low if self.lab.rng.uniform() < 0.5 else variable.high
+        return point
+
+    def _beside_furthest(self) -> Array | None:
+        """Return a point beside the one where it was furthest off; None if there is none in the domain."""
+        lab = self.lab
         known = lab.measured()
-        furthest = known.X[np.argsort(-self._off(known))[: max(count // 4, 2)]]
-        beside = 0.5 * (furthest + lab.draw(len(furthest)))
+        if not len(known.y):
+            return None
+        point = 0.5 * (known.X[int(np.argmax(self._off(known)))] + lab.draw(1)[0])
         for i, variable in enumerate(lab.variables):
             if variable.sampling == "integer":
-                beside[:, i] = np.round(beside[:, i])
-        inside = [_reaches(variable, beside[:, i]) for i, variable in enumerate(lab.variables)]
-        return np.vstack([decades, corners, beside[np.all(inside, axis=0)]])
+                point[i] = np.round(point[i])
+        inside = [bool(_reaches(variable, point[i : i + 1])[0]) for i, variable in enumerate(lab.variables)]
+        return point if all(inside) else None
+
+    def _decades(self, count: int) -> Array:
+        """Return points spread over the sizes that it has in the domain, from the smallest to the largest."""
+        many = self.lab.draw(64 * max(count, 1))
+        with np.errstate(all="ignore"):
+            size = np.log(np.abs(self.formula.evaluate(many, self.lab.pset)))
+        order = np.argsort(np.where(np.isfinite(size), size, 0.0))
+        return np.asarray(many[order[np.linspace(0, len(many) - 1, count).astype(int)]])
 
     def _outside(self, count: int) -> Array:
         """Return points of the wider domain, where it may be asked."""

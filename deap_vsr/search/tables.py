@@ -41,7 +41,10 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class SlotTables:
-    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m)."""
+    """What was measured: values of the new variable (J,), slots and standard errors (K, J, L), settings (K, m).
+
+    ``tree`` is the formula that the slots are of, where it is not the one that was to grow.
+    """
 
     column: int
     grid: Array
@@ -49,6 +52,7 @@ class SlotTables:
     errors: Array
     held_at: Array
     evidence: Evidence
+    tree: MaskedTree | None = None
 
     def complete(self) -> SlotTables:
         """Return the tables without the values at which a setting has none."""

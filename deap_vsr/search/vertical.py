@@ -15,9 +15,10 @@ from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.relevance import relevant_variables
+from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
-from deap_vsr.search.finish import Finished, accepted, finish, finished_in_noise
+from deap_vsr.search.finish import Finished, accepted, finished_in_noise
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import PoolSearch, Schedule, check_schedule
@@ -30,9 +31,6 @@ from deap_vsr.tree import MaskedTree
 
 Tell = Callable[[Progress], None]
 
-#: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
-#: that are left: something is always left to joint expansion, which has an answer where no form is exact.
-PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
 #: Formulas that a beam follows. By hand; benchmarks/sensitivity.py shows what others would do.
 WIDTH = 3
 #: Of the time and evaluations, in noise; the rest is left to the searches that follow.
@@ -52,7 +50,7 @@ MAX_LOOKS = 3
 
 def vertical(
     lab: Lab,
-    expansion: Joint | Slotwise | Sums,
+    expansion: Joint | Slotwise | Anchored | Sums,
     schedule: Schedule | None,
     tell: Tell = lambda news: None,
     checkpoint: Checkpoint | None = None,
@@ -77,7 +75,7 @@ def vertical(
         numeric = tuple((column,) for column in range(lab.n_vars))
         return _pool(lab, expansion, numeric if schedule is None else schedule, tell, checkpoint)
     search: DepthFirst | Beam
-    if isinstance(expansion, Slotwise) and lab.evidence.certain:
+    if isinstance(expansion, Anchored) or (isinstance(expansion, Slotwise) and lab.evidence.certain):
         search = DepthFirst(lab, expansion, tell)
     else:
         search = Beam(lab, expansion, tell)
@@ -88,7 +86,7 @@ def vertical(
 class DepthFirst:
     """Slotwise search where answers are exact: a formula that holds is right, and is followed to its end."""
 
-    def __init__(self, lab: Lab, expansion: Slotwise, tell: Tell) -> None:
+    def __init__(self, lab: Lab, expansion: Slotwise | Anchored, tell: Tell) -> None:
         self.lab, self.expansion = lab.at(lab.evidence.at(EXACT)), expansion
         self.journal = Journal(lab, tell)
         self.answer: Finished | None = None
@@ -97,11 +95,13 @@ class DepthFirst:
 
     def go(self, order: Sequence[int] | None) -> str:
         """Search, trying harder in each pass; returns what stopped it."""
-        relevant = relevant_variables(self.lab, max_queries=0.3 * self.lab.budget.queries_left())
+        relevant = self.expansion.relevant(self.lab)
+        if relevant is None:
+            return "exhausted"
         self.journal.n_rounds = max(len(relevant), 1)
         waiting = relevant if order is None else [column for column in order if column in relevant]
-        simplest_first = order is None and not self.expansion.options.thrifty
-        for effort, share in PASSES:
+        simplest_first = order is None and not self.expansion.thrifty
+        for effort, share in self.expansion.efforts:
             lab = self.lab.part(share, ("seconds", "evaluations"))
             self.answer = next(self._grow(State.start(), waiting, lab, effort, simplest_first), None)
             if self.answer is not None:
@@ -115,8 +115,8 @@ class DepthFirst:
     ) -> Iterator[Finished]:
         """Yield finished formulas that grow from `state`."""
         if not waiting or not state.tree.slots:
-            final = finish(state.tree, lab)
-            if final is not None and accepted(final.tree, lab):
+            final = self.expansion.ended(state.tree, lab)
+            if final is not None:
                 yield final
             return
         ready: dict[int, Solutions | None] = {}
@@ -138,8 +138,8 @@ class DepthFirst:
                         yield from self._grow(grown, rest, lab, effort, False)
                 if self._over(lab):
                     return
-            if right:  # what failed later will fail with another variable first
-                return
+            if right and not (self.expansion.any_order and state.empty):
+                return  # what failed later will fail with another variable first
 
     def _solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
         self.journal.tell((*state.freed, column))
@@ -153,14 +153,14 @@ class DepthFirst:
         return self.journal.record(state)
 
     def _over(self, lab: Lab) -> bool:
-        return self.nodes >= self.expansion.options.max_nodes or lab.budget.used_up() is not None
+        return self.nodes >= self.expansion.max_nodes or lab.budget.used_up() is not None
 
     def found(self, stopped_by: str) -> Found:
         """Return the answer, or the formulas on their way, ranked on uncontrolled data."""
         if self.answer is not None:
             best, errors = [(0.0, self.answer.tree)], self.answer.standard_errors
         else:
-            best, errors = ranked(self.partial, self.lab), None
+            best, errors = self.expansion.ranked(self.partial, self.lab), None
         return Found.of(best, self.journal, stopped_by, errors)
 
 

@@ -1,0 +1,38 @@
+"""The anchor: one point through which every variable is swept alone, where answers are taken to be exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.precision import Precision
+from deap_vsr.lab.trials import MAX_REDRAWS
+from deap_vsr.tree.operators import Array
+
+
+def anchor_of(lab: Lab) -> Array | None:
+    """Return the anchor, (n_vars,), a random point with an answer; None if answers are not exact, or there are none.
+
+    Where nothing is known of the answers yet, it is asked twice: noise shows at once, and what is the same both times
+    is presumed to be exact, until a search says otherwise.
+    """
+    if "anchor" in lab.facts:
+        known: Array = lab.facts["anchor"]
+        return known if lab.evidence.certain else None
+    if not lab.evidence.certain:
+        return None
+    for _ in range(MAX_REDRAWS):
+        X = lab.draw(1)
+        y = lab.ask(X)
+        if np.isfinite(y).all():
+            break
+    else:
+        return None
+    if "precision" not in lab.facts:
+        if not (lab.ask(X, again=True) == y).all():
+            return None
+        if lab.pset is None:
+            lab.rescale()
+        lab.presume(Precision(known_by="one repeat"))
+    lab.facts["anchor"] = X[0]
+    return X[0]
