@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from deap_vsr.bench.truth import Progress
+    from deap_vsr.bench.runs import Progress
 
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
