@@ -16,7 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 import deap_vsr
-from deap_vsr.bench.commands import truth_command
+from deap_vsr.bench.commands import points_command, truth_command
 from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.errors import VsrError
 from deap_vsr.lab.oracle import EquationOracle, Noise
@@ -38,10 +38,12 @@ app = typer.Typer(
 data_app = typer.Typer(help="Benchmark problems: list, show, check and make equation files.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 bench_app = typer.Typer(
-    help='Benchmarks: ratios measured in one run, cost against size, how often "found" is true.', no_args_is_help=True
+    help='Benchmarks: ratios measured in one run, cost against size, recovery by points, how often "found" is true.',
+    no_args_is_help=True,
 )
 app.add_typer(bench_app, name="bench")
 bench_app.command("truth")(truth_command)
+bench_app.command("points")(points_command)
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 
