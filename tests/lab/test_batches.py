@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, EquationOracle, Variable, VsrError, load_equation
+from deap_vsr import CallableOracle, EquationOracle, Variable, VsrError, discover, load_equation
 from deap_vsr.errors import EquationError, OutOfTimeError
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.evidence import Noisy
@@ -311,6 +311,33 @@ def test_wishes_are_read_from_the_log_of_a_run_that_goes_on(tmp_path):
         assert sum(oracle.sizes) == asked
         np.testing.assert_array_equal(lab.log.X, np.vstack([POINTS[:3], OTHERS[:5]]))
         assert lab.budget.queries == 8
+
+
+# --- runs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("costs", [(0.0, 0.0, 0.0), (1.0, 5.0, 2.0)])
+def test_a_law_is_found_the_same_whatever_the_size_of_batches(costs):
+    results, oracles = [], []
+    for batch in (None, 1, 7):
+        oracles.append(Recording(*costs))
+        results.append(discover(oracles[-1], batch=batch, max_queries=3_000, max_evaluations=100_000))
+    assert {result.expression for result in results} == {results[0].expression}
+    assert {result.status for result in results} == {"found"}
+    assert {result.oracle_queries for result in results} == {len(oracles[0].asked)}
+    free, single, seven = results
+    assert free.batches < seven.batches < single.batches == single.oracle_queries
+    assert seven.batches == len(oracles[2].sizes)
+    assert max(oracles[2].sizes) == 7
+
+
+def test_a_result_tells_of_its_batches_where_their_size_was_given():
+    oracle = Recording()
+    result = discover(oracle, batch=7, max_queries=3_000)
+    assert result.to_json()["batches"] == result.batches == len(oracle.sizes)
+    assert result.to_json()["settings"]["batch"] == 7
+    assert f"{result.oracle_queries} points in {result.batches} batches of at most 7, " in repr(result)
+    assert "batches" not in repr(discover(Recording(), max_queries=3_000))
 
 
 # --- what changing a variable costs, in equation files ------------------------------------
