@@ -295,6 +295,9 @@ def discover_command(
     time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds; 0: none. 60 if no limit is given.")] = 0.0,
     max_evaluations: Annotated[int, typer.Option(min=0, help="Expressions evaluated over a trial; 0: no limit.")] = 0,
     max_queries: Annotated[int, typer.Option(min=0, help="Points asked of the oracle; 0: no limit.")] = 0,
+    batch: Annotated[
+        int | None, typer.Option(help="Points handed to the oracle at once, at the most, 1 or more; default: no limit.")
+    ] = None,
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
     verify: Annotated[
         str,
@@ -351,6 +354,7 @@ def discover_command(
             time_limit=time_limit or None,
             max_evaluations=max_evaluations or None,
             max_queries=max_queries or None,
+            batch=batch,
             noise=noise,
             verify=_points(verify),
             preset=preset or None,

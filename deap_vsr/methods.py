@@ -208,6 +208,7 @@ def discover(
     time_limit: float | None = None,
     max_evaluations: int | None = None,
     max_queries: int | None = None,
+    batch: int | None = None,
     noise: Noise | float = 0.0,
     verify: int | str | None = None,
     preset: str | None = None,
@@ -233,6 +234,9 @@ def discover(
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
+    batch : points that are handed to the oracle at once, at the most: a sheet of a laboratory, a simulator in parallel
+        Within a batch variables that have a cost are changed seldom. `batches` of the result counts them; those that
+        are wholly read from `log` do not count.
     noise : added to the answers of an equation file's oracle
     verify : fresh points to attack an answer with before it is called found; "thorough" for a cheap function
         By default 8, and 2 for each variable.
@@ -264,7 +268,7 @@ def discover(
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
     budget = Budget(time_limit, max_evaluations, max_queries, tick=tick)
-    lab = Lab(oracle, budget, np.random.default_rng(seed), log=log)
+    lab = Lab(oracle, budget, np.random.default_rng(seed), log=log, batch=batch)
     compile_kernels()  # on nobody's clock
     memory = peak_memory()
     budget.restart()

@@ -58,6 +58,8 @@ class Result:
     """Root mean square of what the formula leaves of all that was measured, relative to the spread of y."""
     outliers: tuple[tuple[tuple[float, ...], float], ...] = ()
     """Answers that were left out, as asking again did not confirm them: the point, and y."""
+    batches: int = 0
+    """Batches in which the points were asked; its largest size, if there is one, is among the settings."""
 
     @classmethod
     def of(
@@ -84,7 +86,7 @@ class Result:
             seed=seed,
             noise=found.noise,
             budget=dict(lab.budget.limits),
-            settings=settings,
+            settings=settings if lab.batch is None else {**settings, "batch": lab.batch},
             seconds=seconds,
             evaluations=lab.budget.evaluations,
             oracle_queries=lab.budget.queries - lab.log.n_read,
@@ -100,6 +102,7 @@ class Result:
             standing=stands,
             error=_error(found, lab),
             outliers=tuple((tuple(x.tolist()), float(y)) for x, y in zip(*lab.log.outliers, strict=True)),
+            batches=lab.batches,
         )
 
     @property
@@ -119,8 +122,14 @@ class Result:
 
     def __repr__(self) -> str:
         """Return the formula, how it stands, and what it cost."""
-        cost = f"{self.oracle_queries} points, {self.seconds:.1f} s"
+        cost = f"{self.oracle_queries} points{self.in_batches}, {self.seconds:.1f} s"
         return f"<Result {self.status}: y = {self.expression or '?'} ({self.reason}; {cost})>"
+
+    @property
+    def in_batches(self) -> str:
+        """In how many batches points were asked, in words; empty where their size was not limited."""
+        size = self.settings.get("batch")
+        return "" if size is None else f" in {self.batches} batches of at most {size}"
 
     @property
     def expression(self) -> str:
@@ -171,6 +180,7 @@ class Result:
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "oracle_queries": self.oracle_queries,
+            "batches": self.batches,
             "points_read": self.points_read,
             "failures": self.failures,
             "status": self.status,

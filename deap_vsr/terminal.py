@@ -92,7 +92,7 @@ def print_result(result: Result, console: Console) -> None:
     known = f"{result.points_read} points read from the log, " if result.points_read else ""
     console.print(
         f"stopped by: {result.stopped_by}; {result.seconds:.2f} s, {result.evaluations} evaluations, "
-        f"{result.oracle_queries} oracle queries, {known}{result.peak_memory_mb:.1f} MB",
+        f"{result.oracle_queries} oracle queries{result.in_batches}, {known}{result.peak_memory_mb:.1f} MB",
         highlight=False,
         soft_wrap=True,
     )

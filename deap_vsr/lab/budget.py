@@ -36,6 +36,7 @@ class Budget:
         self.started = time.perf_counter()
         self.evaluations = 0
         self.queries = 0
+        self.batches = 0
         self.limits: dict[str, float | None] = {"seconds": seconds, "evaluations": evaluations, "queries": queries}
 
     def restart(self) -> None:
@@ -44,9 +45,10 @@ class Budget:
 
     @property
     def spent(self) -> dict[str, float]:
-        """What has been spent of each."""
+        """What has been spent of each, and in how many batches points were asked."""
         seconds = time.perf_counter() - self.started
-        return {"seconds": seconds, "evaluations": self.evaluations, "queries": self.queries}
+        counts = {"evaluations": self.evaluations, "queries": self.queries, "batches": self.batches}
+        return {"seconds": seconds, **counts}
 
     def count(self, evaluations: int) -> None:
         """Count evaluations, here and in the whole; whoever wants to show progress is told."""
@@ -60,6 +62,12 @@ class Budget:
         self.queries += queries
         if self.whole is not None:
             self.whole.count_queries(queries)
+
+    def count_batch(self) -> None:
+        """Count a batch of points, here and in the whole."""
+        self.batches += 1
+        if self.whole is not None:
+            self.whole.count_batch()
 
     def left(self, name: str) -> float:
         """Return what is left of `name`, here and in the whole; inf without a limit."""
@@ -89,6 +97,7 @@ class Budget:
         """Go on as if `spent` had been spent."""
         self.started = time.perf_counter() - spent["seconds"]
         self.evaluations, self.queries = int(spent["evaluations"]), int(spent["queries"])
+        self.batches = int(spent.get("batches", 0))
 
     def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Budget:
         """Return a budget of `share` of what is left of `names`, and of no more than `at_most` of each.

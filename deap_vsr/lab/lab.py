@@ -16,6 +16,7 @@ from deap import gp
 
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
 from deap_vsr.errors import OracleError, OracleFailure, OutOfQueriesError, OutOfTimeError, VsrError
+from deap_vsr.lab.batches import Batches
 from deap_vsr.lab.budget import NAMES, Budget
 from deap_vsr.lab.evidence import LEAST, Evidence, Exact
 from deap_vsr.lab.log import Log
@@ -26,7 +27,7 @@ from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
-from deap_vsr.tree.operators import Array, Indices
+from deap_vsr.tree.operators import Array, Flags, Indices
 from deap_vsr.tree.translate import known_operators
 
 #: Outside of these y is asked for in other units: squares of sums of squares must be finite numbers.
@@ -55,6 +56,9 @@ class Lab:
     log : path of a CSV file, optional
         In which measurements are kept, and from which they are read (:class:`deap_vsr.lab.log.Log`).
     pset : what the nodes of trees mean; default: the catalogue and x1, x2, ...
+    batch : points that are handed to the oracle at once, at the most; default: no limit
+        A batch is handed over whole, whatever time it takes, unless the oracle is not `vectorized`. Within it, dear
+        variables change seldom (:attr:`deap_vsr.Variable.cost`).
 
     Attributes
     ----------
@@ -69,6 +73,7 @@ class Lab:
         *,
         log: str | Path | None = None,
         pset: gp.PrimitiveSetTyped | None = None,
+        batch: int | None = None,
     ) -> None:
         self.oracle = oracle
         self.variables: tuple[Variable, ...] = tuple(oracle.variables)
@@ -77,6 +82,7 @@ class Lab:
         self.limits: tuple[tuple[float, float], ...] = tuple(getattr(oracle, "limits", bounds))
         self.budget = budget or Budget()
         self.rng = rng if rng is not None else np.random.default_rng(0)
+        self._batching = Batches(self.variables, batch)  # parts share it
         self.log = Log([variable.name for variable in self.variables], log)
         self.pset = pset
         self.evidence: Evidence = Exact()
@@ -98,6 +104,22 @@ class Lab:
     def repeats(self) -> bool:
         """Whether the oracle is known to give the same answer each time."""
         return "precision" in self.facts and bool(self.facts["precision"].repeats)
+
+    @property
+    def batch(self) -> int | None:
+        """How many points are handed to the oracle at once, at the most; None: no limit."""
+        return self._batching.size
+
+    @property
+    def batches(self) -> int:
+        """How many batches the oracle was handed, by all parts; without a limit of their size, questions.
+
+        A batch all of whose points are read from the log's file is none: a run that goes on counts what it asks.
+        """
+        budget = self.budget
+        while budget.whole is not None:
+            budget = budget.whole
+        return budget.batches
 
     def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Lab:
         """Return the same laboratory with a part of the budget (:meth:`deap_vsr.lab.budget.Budget.part`)."""
@@ -141,16 +163,38 @@ class Lab:
         """
         X = np.asarray(X, dtype=float)
         told, known = self.log.known(X, self.repeats and not again)
-        reachable = getattr(self.oracle, "reachable", None)
-        wanted = ~known if reachable is None else ~known & np.asarray(reachable(X), dtype=bool)
+        wanted = ~known & self._reachable(X)
         n_wanted = int(wanted.sum())
         if n_wanted > self.budget.queries_left():
             raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
-        if n_wanted == len(X):
-            told = self._measure(X)
-        elif n_wanted:
-            told[wanted] = self._measure(X[wanted])
+        if n_wanted:
+            told[wanted] = self._measure(self._filled_up(X[wanted]))[:n_wanted]
         return self._weighted(*(told / self.scale if self.scale != 1.0 else told).T)
+
+    def wish(self, X: Array) -> None:
+        """Say which points, (n_points, n_vars), are likely to be wanted later.
+
+        Where there is a batch size, and the oracle repeats itself, a batch that has room is filled up with wishes, in
+        the order in which they were wished and within the limit of queries. They are measurements like any others, and
+        known from then on. Without a batch size wishes do nothing.
+        """
+        if self.batch is not None:
+            X = np.array(X, dtype=float)
+            _, known = self.log.known(X)
+            self._batching.wish(X[~known & self._reachable(X)])
+
+    def forget_wishes(self) -> None:
+        """Forget all wishes."""
+        self._batching.forget()
+
+    def _filled_up(self, X: Array) -> Array:
+        """Return points that are wanted, and behind them the wishes that are asked with them."""
+        return self._batching.filled_up(X, self.budget.queries_left() - len(X)) if self.repeats else X
+
+    def _reachable(self, X: Array) -> Flags:
+        """Return which points can be asked, (n_points,)."""
+        reachable = getattr(self.oracle, "reachable", None)
+        return np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
 
     def _weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
         """Return answers and their weights: by their own standard errors, or else by what the evidence says."""
@@ -163,33 +207,61 @@ class Lab:
 
     def _measure(self, X: Array) -> Array:
         """Return answers that the log's file holds, or else the oracle's, (n, 2); they are counted and kept."""
+        return np.vstack([self._measure_batch(X[batch], batch.start == 0) for batch in self._batching.cut(len(X))])
+
+    def _measure_batch(self, X: Array, first: bool) -> Array:
+        """Return the answers of a batch, (n, 2).
+
+        Batches are cut before the file is read, so that a run that goes on asks what it would have asked in the same
+        order. Points are kept in the order of X, as they come; if they come in another one, when all have come, or
+        when there will be no more.
+        """
         told, read = self.log.read(X)
         if read.any() and hasattr(self.oracle, "skip"):
             self.oracle.skip(int(read.sum()))
         self.budget.count_queries(int(read.sum()))
-        self.log.add(X[read], told[read, 0], np.zeros(int(read.sum()), bool), told[read, 1])
-        for part in self._batches(np.flatnonzero(~read)):
-            told[part] = self._answer(X[part])
-            self.budget.count_queries(len(part))
-            self.log.add(X[part], told[part, 0], np.ones(len(part), bool), told[part, 1])
+        come = read.copy()
+        wanted = np.flatnonzero(~read)
+        try:
+            for part in self._parts(wanted[self._batching.order(X[wanted])], first):
+                if not self._batching.dear:
+                    self._keep(X, told, come, read)
+                told[part] = self._answer(X[part])
+                self.budget.count_queries(len(part))
+                come[part] = True
+        finally:
+            self._keep(X, told, come, read)
         return told
 
-    def _batches(self, wanted: Indices) -> Iterator[Indices]:
-        """Yield the points to ask, all at once, or as many as a slow oracle answers within a part of a second.
+    def _keep(self, X: Array, told: Array, come: Flags, read: Flags) -> None:
+        """Keep the answers that have come, (n,), in the log; they wait no more, and are no wishes."""
+        self.log.add(X[come], told[come, 0], ~read[come], told[come, 1])
+        self._batching.forget(X[come])
+        come[:] = False
+
+    def _parts(self, wanted: Indices, first: bool) -> Iterator[Indices]:
+        """Yield the points of a batch to ask: all at once, or as many as a slow oracle answers in a part of a second.
 
         Raises
         ------
         OutOfTimeError
-            Where the time is up before the last of them.
+            Where the time is up before the last of them; of the `first` batch some are asked in any case.
         """
         at = 0
         while at < len(wanted):
-            if at and self.budget.used_up() == "seconds":
-                raise OutOfTimeError(f"the time is up; {len(wanted) - at} points were not asked")
+            if (at or not first) and self.budget.used_up() == "seconds":
+                raise OutOfTimeError("the time is up; not all points were asked")
+            if not at:
+                self.budget.count_batch()
             pace = self._pace[-1]
-            size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
-            if len(self._pace) == 1 or not getattr(self.oracle, "vectorized", True):
+            if not getattr(self.oracle, "vectorized", True):
                 size = 1
+            elif self.batch is not None:
+                size = len(wanted)
+            elif len(self._pace) == 1:
+                size = 1
+            else:
+                size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
             part = wanted[at : at + size]
             begun = time.perf_counter()
             yield part
@@ -216,13 +288,14 @@ class Lab:
         for part in told:
             if part.shape != (len(X),):
                 raise OracleError(f"the oracle answered in shape {part.shape}, expected ({len(X)},)")
+        self.facts["answers"] = self.facts.get("answers", False) or bool(np.isfinite(told[0]).any())
         return np.column_stack(told)
 
     def _failure(self, X: Array, error: Exception) -> Array:
         """Return no answer for a point at which the oracle raised; where it never did anything else, raise."""
         failures = self.facts["failures"] = self.facts.get("failures", 0) + 1
         self.facts.setdefault("failure", str(error) or type(error).__name__)
-        if failures >= HOPELESS and not np.isfinite(self.log.y).any():
+        if failures >= HOPELESS and not self.facts.get("answers") and not np.isfinite(self.log.y).any():
             if isinstance(error, OracleError):
                 raise error
             raise OracleFailure(f"the oracle raised {type(error).__name__}: {error}; at all of {failures} points")

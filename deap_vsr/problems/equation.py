@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Variable:
 
     ``sampling`` is uniform, loguniform or integer (`high` excluded). ``sign`` is positive (draw in
     [low, high]), both (draw the magnitude, then a sign) or as_range (uniform, low may be < 0).
+    ``cost`` is what changing it costs, in any unit: the dearer, the seldomer it is changed within a batch.
     """
 
     name: str
@@ -43,11 +44,14 @@ class Variable:
     sampling: str = "uniform"
     sign: str = "positive"
     symbol: str = ""
+    cost: float = 0.0
 
     def __post_init__(self) -> None:
         problem = _range_problem(self.low, self.high, self.sampling, self.sign)
         if problem is not None:
             raise EquationError(f"variable {self.name}", "", *problem)
+        if not (math.isfinite(self.cost) and self.cost >= 0):
+            raise EquationError(f"variable {self.name}", "cost", self.cost, "a finite number >= 0")
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -157,6 +161,7 @@ def format_equation(equation: Equation) -> str:
                 "high": _plain(v.high),
                 "sampling": v.sampling,
                 "sign": v.sign,
+                **({"cost": _plain(v.cost)} if v.cost else {}),
             }
             for v in equation.variables
         ],
@@ -245,16 +250,20 @@ def _variable(entry: Any, index: int, source: str) -> Variable:
     )
     sampling, sign = entry.get("sampling", "uniform"), entry.get("sign", "positive")
     symbol = _text(entry, "symbol", name, source, f"{field}.")
-    return _checked_variable(name, low, high, sampling, sign, symbol, field, source)
+    variable = _checked_variable(name, low, high, sampling, sign, symbol, field, source)
+    cost = _finite(entry.get("cost", 0.0), f"{field}.cost", source, "a finite number >= 0")
+    if cost < 0:
+        raise EquationError(source, f"{field}.cost", cost, "a finite number >= 0")
+    return replace(variable, cost=cost)
 
 
-def _finite(value: Any, field: str, source: str) -> float:
+def _finite(value: Any, field: str, source: str, expected: str = "a finite number") -> float:
     try:
         number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise EquationError(source, field, value, "a finite number")
+        raise EquationError(source, field, value, expected)
     return number
 
 

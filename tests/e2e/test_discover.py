@@ -30,6 +30,7 @@ KEYS = [
     "seconds",
     "evaluations",
     "oracle_queries",
+    "batches",
     "points_read",
     "failures",
     "status",
@@ -73,6 +74,11 @@ def test_the_terminal_shows_formula_path_and_cost():
         assert words in run.stdout
 
 
+def test_the_terminal_tells_of_batches_where_their_size_was_given():
+    run = vsr("discover", "feynman-unit/I.39.22", "--max-queries", "5000", "--batch", "7")
+    assert re.search(r" \d+ oracle queries in \d+ batches of at most 7, ", run.stdout)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -81,6 +87,7 @@ def test_the_terminal_shows_formula_path_and_cost():
         (["--preset", "mine"], "unknown preset"),
         (["--operators", "add,sinus"], "unknown operator 'sinus'"),
         (["--optimizer", "ADAM", "--max-evaluations", "10"], "unknown optimizer 'ADAM'"),
+        (["--batch", "0"], "batch is 0, expected a whole number of at least 1"),
         (["--verify", "much"], "verify is 'much', expected a number of points of at least 1, or thorough"),
         (["--verify", "0"], "verify is 0, expected a number of points of at least 1, or thorough"),
         (["--verify", "2.5"], "verify is '2.5', expected a number"),

@@ -74,6 +74,8 @@ def test_slots_that_are_nothing_at_a_setting_are_no_error(law):
         ({"seed": -1}, "at least 0"),
         ({"time_limit": -1.0}, "at least 0"),
         ({"max_queries": -5}, "at least 0"),
+        ({"batch": 0}, "batch is 0, expected a whole number of at least 1"),
+        ({"batch": 2.5}, "batch is 2.5, expected a whole number of at least 1"),
         ({"method": "gp", "schedule": "x1,x2,x3"}, "it has no schedule"),
         ({"operators": ["const"]}, "only const"),
     ],

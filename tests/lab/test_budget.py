@@ -45,10 +45,10 @@ def test_seconds_run_from_the_start_or_from_what_was_spent_before(clock):
     budget = Budget(seconds=100.0)
     clock.now += 10.0
     assert budget.seconds_left() == 90.0
-    budget.resume({"seconds": 70.0, "evaluations": 3, "queries": 4})
+    budget.resume({"seconds": 70.0, "evaluations": 3, "queries": 4, "batches": 2})
     clock.now += 1.0
     assert budget.seconds_left() == 29.0
-    assert budget.spent == {"seconds": 71.0, "evaluations": 3, "queries": 4}
+    assert budget.spent == {"seconds": 71.0, "evaluations": 3, "queries": 4, "batches": 2}
     budget.restart()
     assert budget.seconds_left() == 100.0
     clock.now += 99.0
@@ -95,7 +95,7 @@ def test_a_part_has_its_share_of_what_is_left_of_each(clock):
     whole.count_queries(200)
     part = whole.part(0.25)
     assert part.limits == {"seconds": 200.0, "evaluations": 20, "queries": 200}
-    assert part.spent == {"seconds": 0.0, "evaluations": 0, "queries": 0}
+    assert part.spent == {"seconds": 0.0, "evaluations": 0, "queries": 0, "batches": 0}
     clock.now += 200.0
     assert part.used_up() == "seconds"
     assert whole.used_up() is None

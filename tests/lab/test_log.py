@@ -299,6 +299,7 @@ class Mortal(CallableOracle):
 #: What a run is asked for; the operators cannot express a wave, and joint search has the last word.
 RUNS = {
     "vsr": {"method": "vsr", "max_queries": 2_000},
+    "vsr in batches": {"method": "vsr", "max_queries": 2_000, "batch": 7},
     "vsr that falls back": {"method": "vsr", "wave": True, "max_evaluations": 20_000},
     "vsr in noise": {"method": "vsr", "noise": 0.05, "max_queries": 6_000},
     "vsr in noise that falls back": {"method": "vsr", "noise": 0.02, "wave": True, "max_evaluations": 12_000},
