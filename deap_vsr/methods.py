@@ -273,7 +273,7 @@ def discover(
     memory = peak_memory()
     budget.restart()
     known = _identity(equation, lab, seed, noise)
-    lab.facts["verify"] = n_points
+    lab.verify = n_points
     budget.kept = points_to_keep(lab) if _is_attacked(chosen, options) else 0
     freed, found, used = _search(chosen, options, lab, progress, known)
     found, stands = _attacked(found, lab, chosen, options)

@@ -34,5 +34,6 @@ def anchor_of(lab: Lab) -> Array | None:
         if lab.pset is None:
             lab.rescale()
         lab.presume(Precision(known_by="one repeat"))
-    lab.facts["anchor"] = X[0]
-    return X[0]
+    point: Array = X[0]
+    lab.facts["anchor"] = point
+    return point

@@ -144,7 +144,8 @@ class Exact:
             ratios = above / below
             mean = float(np.mean(ratios))
             same = np.isfinite(ratios).all() and mean != 0 and np.ptp(ratios) <= SAME_RATIO * abs(mean)
-        same = same and len(ratios) > 1  # of one setting nothing is known
+        if len(ratios) < 2:  # of one setting nothing is known
+            return None
         return mean if same else None
 
     def standard_errors(self, outcome: Fit, data: Dataset) -> Array:

@@ -86,6 +86,8 @@ class Lab:
         self.log = Log([variable.name for variable in self.variables], log)
         self.pset = pset
         self.evidence: Evidence = Exact()
+        self.verify: int | None = None
+        """Fresh points that an answer is attacked with; None: as many as is usual."""
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
@@ -362,7 +364,7 @@ class Lab:
         self.know(Precision(noise * self.scale, repeats=noise == 0.0, noise=noise * self.scale, jitter=noise))
 
     def rescale(self) -> None:
-        """Take other units for y if squares of its values are none, judged by what is known, or else by a few points."""
+        """Take other units for y if squares of its values are none, judged by what is known, or a few points."""
         if "scale" in self.facts:
             return
         with np.errstate(all="ignore"):

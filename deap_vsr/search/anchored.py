@@ -96,7 +96,7 @@ class Anchored:
         return [column for column, y in zip(columns, answers, strict=True) if not lab.evidence.same(y, y[:1])]
 
     def _values(self, column: int, count: int, lab: Lab) -> Array:
-        """Return values of a variable, (count,): the anchor's own, others that have answers, and then far from these."""
+        """Return values of a variable, (count,): the anchor's own, others with answers, then far from these."""
         anchor, variable, X = anchor_of(lab), lab.variables[column], lab.log.X
         assert anchor is not None
         swept = _held(X, anchor, [column])
@@ -407,7 +407,7 @@ class _Cells:
 
 
 def _extrapolated(known: dict[float, Array], value: float) -> Array:
-    """Return starts for constants at a value of the variable: as a power of it, as its multiple, and as they are nearby."""
+    """Return starts for constants at a value of the variable: a power of it, straight, and the nearest."""
     near, far = sorted(known, key=lambda other: abs(other - value))[:2]
     one, other = known[near], known[far]
     with np.errstate(all="ignore"):
@@ -458,7 +458,9 @@ def _held(X: Array, anchor: Array, freed: Sequence[int]) -> Flags:
 def _places(variable: Variable, values: Array) -> Array:
     """Return where in its domain values of a variable are, as it is sampled."""
     if variable.sampling == "loguniform":
-        return np.sign(values) + np.log(np.abs(values) / variable.low) / np.log(variable.high / variable.low)
+        return np.asarray(
+            np.sign(values) + np.log(np.abs(values) / variable.low) / np.log(variable.high / variable.low)
+        )
     return np.asarray(values / (variable.high - variable.low))
 
 

@@ -74,8 +74,8 @@ class Standing:
 
 
 def points_to_attack(lab: Lab) -> int:
-    """Return how many fresh points a formula is attacked with: as the run was asked to, or 8, and 2 for each variable."""
-    return int(lab.facts.get("verify") or 8 + 2 * lab.n_vars)
+    """Return how many fresh points a formula is attacked with: as asked for, or 8, and 2 a variable."""
+    return int(lab.verify or 8 + 2 * lab.n_vars)
 
 
 def points_to_keep(lab: Lab) -> int:
@@ -215,7 +215,7 @@ class Attack:
 
     def _corner(self) -> Array:
         """Return a corner of the domain."""
-        point = self.lab.draw(1)[0]
+        point: Array = self.lab.draw(1)[0]
         for i, variable in enumerate(self.lab.variables):
             if variable.sampling != "integer" and variable.sign != "both":
                 point[i] = variable.low if self.lab.rng.uniform() < 0.5 else variable.high

@@ -48,7 +48,9 @@ def test_a_right_formula_is_found_and_says_what_it_survived():
 
 
 def test_more_points_leave_less_of_the_domain():
-    _, stands = standing(answer("x1*exp(-x2)"), lab_of("x1*exp(-x2)", asked=30), 300)
+    lab = lab_of("x1*exp(-x2)", asked=30)
+    lab.verify = 300
+    _, stands = standing(answer("x1*exp(-x2)"), lab)
     assert stands.survived == 300
     assert stands.share == pytest.approx(0.01)
 
@@ -69,7 +71,8 @@ def test_a_step_in_a_part_of_the_domain_is_seen_or_not_ruled_out(seed):
         return X[:, 0] * X[:, 1] * np.where((X[:, 1] > 1.0) & (X[:, 1] < 1.5), 1.5, 1.0)
 
     lab = lab_of(stepped, asked=1, seed=seed)
-    _, stands = standing(answer("x1*x2"), lab, 40)
+    lab.verify = 40
+    _, stands = standing(answer("x1*x2"), lab)
     assert stands.status == "fits"
     assert "disagree" in stands.reason
     assert "x2=1." in stands.reason
@@ -252,7 +255,7 @@ def test_a_result_says_how_it_stands():
     told = result.to_json()
     assert told["status"] == "found"
     assert told["survived"] == result.standing.survived >= 50
-    assert told["found_by"] == "slotwise"
+    assert told["found_by"] == "anchored"
     assert told["error"] < 1e-12
     assert told["rivals"] == []
     assert "found" in repr(result)
