@@ -413,7 +413,7 @@ def _expansions(
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
             yield Sums(atoms_of)
         elif name == "slotwise":
-            yield Slotwise(slots, exact if lab.evidence.certain else SlotOptions.in_noise())
+            yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
         elif name == "joint":
             yield joint
 

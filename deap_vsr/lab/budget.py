@@ -117,6 +117,13 @@ class Budget:
             whole=self,
         )
 
+    def keep(self, points: int) -> int:
+        """Keep points for the end of the run, in the whole; returns how many were kept until now."""
+        if self.whole is not None:
+            return self.whole.keep(points)
+        before, self.kept = self.kept, points
+        return before
+
     def lenient(self) -> Budget:
         """Let the last batch of points be asked whole, within what the whole has left; the part is used up then."""
         self.strict = False

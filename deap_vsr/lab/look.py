@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from deap_vsr.lab.lab import Lab
     from deap_vsr.problems.equation import Variable
 
-#: Points, and answers at each, of the first look at noise, and of a closer one; where fewer points than the last number
-#: may be asked, the one before.
-FIRST, FEW, CLOSER, PLENTY = (4, 2), (16, 8), (40, 8), 8_000
+#: Points, and answers at each, of the first look at noise, and of a closer one, which takes more where more points
+#: may be asked than the number before it.
+FIRST = (4, 2)
+CLOSER = ((0, (4, 4)), (400, (6, 6)), (1_500, (16, 8)), (8_000, (40, 8)))
 #: Points that are asked once more at the end, and the level of the test that answers have drifted. The middle of eight
 #: is known to less than half a standard deviation, so that a difference is this much larger.
 N_DRIFT, DRIFT_LEVEL, MIDDLE = 8, 1e-4, 1.1
@@ -43,8 +44,10 @@ def look(lab: Lab, plain: bool = False) -> Precision:
         return Precision(float(np.median(told)), repeats=False, known_by="standard errors")
     repeatable = getattr(lab.oracle, "repeatable", True)
     if repeatable and any(noise_shown(replicates(lab, *FIRST))):
-        again = replicates(lab, *(CLOSER if lab.budget.queries_left() > PLENTY else FEW))
-        precision = Precision(*_in_units(noise_shown(again), lab), repeats=False)
+        left = lab.budget.queries_left()
+        again = replicates(lab, *[size for at_least, size in CLOSER if left > at_least][-1])
+        freedom = len(again) * (again.shape[1] - 1)
+        precision = Precision(*_in_units(noise_shown(again), lab), repeats=False, freedom=freedom)
         _leave_out(lab, precision, again.shape[1])
         lab.facts["repeated"] = _repeated(lab, again)
         return precision

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from deap_vsr.errors import OracleError
-from deap_vsr.lab.evidence import Evidence, Exact, FreezeRule, Noisy
+from deap_vsr.lab.evidence import UNSURE, Evidence, Exact, FreezeRule, Noisy
 from deap_vsr.lab.oracle import Digits
 from deap_vsr.tree.operators import Array, Flags
 
@@ -22,6 +22,8 @@ JITTER = 1e-12
 MAX_DIGITS = 9
 #: That noise grows with y is believed where it makes the replicates likelier by so many nats.
 LIKELIER = 5.0
+#: How many standard errors the noise may be off, that few replicates tell: one run in a hundred has more.
+DOUBT = 2.5
 #: Replicates that are so unlikely hold an outlier, and tell nothing of the noise.
 OUTLIER = 1e-6
 #: Ratios of the two parts of the noise, relative to the median of |y|: a grid, as the likelihood is flat.
@@ -44,6 +46,8 @@ class Precision:
     known_by: str = "repeats"
     noise: float = 0.0
     jitter: float = 0.0
+    freedom: int = 0
+    """Degrees of freedom of the replicates that it is known by; 0: enough."""
     stated: Callable[[Array], Array] | None = None
 
     def sigma(self, y: Array) -> Array:
@@ -74,7 +78,8 @@ class Precision:
         if self.noise == 0.0 or self.jitter <= JITTER:
             return Exact(rule, self.jitter)
         model = None if self.is_constant else lambda y: self.sigma(y * scale) / scale
-        return Noisy(self.noise / scale, rule, model=model)
+        unsure = max(UNSURE, 1.0 + DOUBT / np.sqrt(2.0 * self.freedom)) if self.freedom else UNSURE
+        return Noisy(self.noise / scale, rule, unsure=float(unsure), model=model)
 
     def state(self) -> dict[str, Any]:
         """Return it in JSON values; what is stated as a function is stated again when a run goes on."""

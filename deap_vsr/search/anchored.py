@@ -88,8 +88,16 @@ class Anchored:
         columns = list(range(lab.n_vars))
         if lab.n_vars > MANY:
             columns = relevant_variables(lab, here=anchor[None])
-        least = self.passes[0][1][0]
-        sweeps = [_at(anchor, column, self._values(column, least, lab)) for column in columns]
+        counts, left = self.passes[0][1], lab.budget.queries_left()
+        if left < (counts[0] - 1) * len(columns):  # fewer values, or the first variables only
+            counts = (max(LEAST_VALUES, int(left // max(len(columns), 1)) + 1),)
+            columns = columns[: int(left // (counts[0] - 1))]
+        longer = [_at(anchor, column, self._values(column, counts[min(1, len(counts) - 1)], lab)) for column in columns]
+        sweeps = [sweep[: counts[0]] for sweep in longer]
+        for sweep in longer:  # wanted next, where this does not do: a sheet that is measured at a time has room for it
+            lab.wish(sweep[counts[0] :])
+        if not sweeps:
+            return []
         answers = np.split(lab.ask(np.vstack(sweeps)), np.cumsum([len(sweep) for sweep in sweeps])[:-1])
         if digits_shown(lab.log.y) is not None:
             return None
@@ -152,8 +160,10 @@ class Anchored:
         if final is None:
             return None
         attack = Attack(final.tree, lab)
+        kept = lab.budget.keep(0)
         attack.run()
-        if attack.reason:
+        if attack.refuted:
+            lab.budget.keep(kept)
             return None
         again = finished(tree, lab, lab.measured()) or final
         attack.formula = again.tree

@@ -14,7 +14,7 @@ from deap_vsr.search.finish import better
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, ending
-from deap_vsr.search.slotwise import Slotwise
+from deap_vsr.search.slotwise import PLENTY, Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant
@@ -26,14 +26,15 @@ SECOND_LOOK = 4_000_000
 
 
 def slots_first(names: Sequence[str], lab: Lab) -> list[str]:
-    """Return the names of searches in their order: where noise is very small, sums come after slots.
+    """Return the names of searches in their order: where noise is very small, or points are few, sums come after slots.
 
-    Then the table of a slot tells as much as all together, and a sum approximates whatever the law is.
+    With few points a sum is hardly ever the law. With little noise the table of a slot tells as much as all together, and a sum approximates whatever the law is.
     """
     y = lab.measured().y
     quiet = len(y) > 1 and lab.evidence.noise < QUIET * float(np.std(y))
+    few = lab.budget.queries_left() < PLENTY * lab.n_vars
     order = {"slotwise": 0, "sums": 1, "joint": 2}
-    return sorted(names, key=order.__getitem__) if quiet else list(names)
+    return sorted(names, key=order.__getitem__) if quiet or few else list(names)
 
 
 def in_sequence(

@@ -7,7 +7,7 @@ are fitted. Repeated for several values, every slot has a table in one variable,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -51,6 +51,8 @@ IDLE = 0.5
 #: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
 #: that are left: something is always left to joint expansion, which has an answer where no form is exact.
 PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
+#: With so many points for each variable, a search in noise asks what it wants: some 2,000 are asked in a round.
+PLENTY = 2500
 #: Of the forms that a regressor has for a noisy table, so many are looked at: three times what is kept.
 MAX_FORMS = 20
 
@@ -80,13 +82,17 @@ class SlotOptions:
     n_starts: int = 2
     max_nodes: int = 300
     """Formulas grown in all."""
+    more: int = 4
+    """Where formulas are not told apart, they are judged by so many times the data at the most."""
+    n_probed: int = 8
+    """In noise, of so many times as many settings those are taken at which a variable is seen best."""
     thrifty: bool = False
     """Whether points are so few that variables are freed as they come, and not tried beforehand."""
 
     @classmethod
     def of(cls, evidence: Evidence, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
         """Return options for answers of a kind, in a run that may ask so many points."""
-        return cls.within(queries, n_vars) if evidence.certain else cls.in_noise()
+        return cls.within(queries, n_vars) if evidence.certain else cls.in_noise(queries, n_vars)
 
     @classmethod
     def within(cls, queries: float, n_vars: int) -> SlotOptions:
@@ -97,10 +103,29 @@ class SlotOptions:
         return cls(n_settings=2, sweeps=(few, Sweep(20, even=True)), thrifty=True)
 
     @classmethod
-    def in_noise(cls) -> SlotOptions:
-        """Return options for noisy answers: each sweep has more points than the one before."""
+    def in_noise(cls, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
+        """Return options for noisy answers: each sweep has more points than the one before.
+
+        Where there are few points for each variable a table takes a third of these, and checking it another third.
+        """
         sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
-        return cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
+        few = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
+        if queries >= PLENTY * n_vars:
+            return few
+        a_round = queries / (n_vars + 1)  # as much is left for the end
+        K = 3 if a_round >= 300 else 2  # of one nothing would be seen to move
+        J = 10 if a_round >= 100 else 8
+        n_points = max(int(a_round / 3 / (K * J)), 1)
+        sweeps = (Sweep(J, n_points=n_points), Sweep(J + 4, n_points=2 * n_points))
+        return replace(
+            few,
+            n_settings=K,
+            sweeps=sweeps,
+            points=max(int(a_round / 3 / K), 6),
+            points_a_constant=2,
+            n_probed=2,
+            more=2,
+        )
 
 
 @dataclass(frozen=True)
@@ -179,14 +204,15 @@ class Slotwise:
     def held_at(self, column: int, n_held: int, lab: Lab) -> Array | None:
         """Return settings at which `column` can be seen in noise; None if there are none."""
         # Where nothing is held, all settings are one.
-        return settings_that_show(lab, column, self.options.n_settings if n_held else 1)
+        count = self.options.n_settings if n_held else 1
+        return settings_that_show(lab, column, count, n_probed=self.options.n_probed)
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
         """Return fresh joint data at the settings of the tables, enough for the most constants, if there are some."""
         held_at = grown[0].held_at
         assert held_at is not None
         largest = max(formula.tree.n_constants for formula in grown)
-        n_points = times * (self.options.points + self.options.points_a_constant * largest)
+        n_points = min(times, self.options.more) * (self.options.points + self.options.points_a_constant * largest)
         try:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
@@ -242,7 +268,7 @@ class Slotwise:
         K = self.options.n_settings + sweep.spare if held_at is None else len(held_at)
         J, L = len(grid), tree.n_constants
         alone = len(tree) == 1 and (lab.repeats or not sweep.n_points)  # the slot is y, and asking again tells nothing
-        B = 1 if alone else sweep.n_points * max(L, 1) if sweep.n_points else L + 3
+        B = 1 if alone else max(sweep.n_points * L, L + 1) if sweep.n_points else L + 3
         if lab.budget.queries_left() < K * J * B:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at

@@ -39,6 +39,8 @@ RULE_OF_THREE = 3.0
 SEVERAL, SHORT_DIGITS = 2, 3
 #: Beside twice the points to attack it with, so many are kept for the end of a run, and no more than this share.
 KEPT, KEPT_SHARE = 30, 0.15
+#: With less than this share of the points that are usual for an attack nothing is called found.
+MIN_SHARE = 0.5
 #: How many rivals are told of.
 TOLD = 3
 #: Points of `verify="thorough"`.
@@ -73,15 +75,15 @@ class Standing:
     rivals: tuple[tuple[float, MaskedTree], ...] = field(default=())
 
 
-def points_to_attack(lab: Lab) -> int:
-    """Return how many fresh points a formula is attacked with: as asked for, or 8, and 2 a variable."""
-    return int(lab.verify or 8 + 2 * lab.n_vars)
+def points_to_attack(lab: Lab, n_vars: int) -> int:
+    """Return how many fresh points a formula of `n_vars` variables is attacked with: as asked for, or as is usual."""
+    return lab.verify or 8 + 2 * n_vars
 
 
 def points_to_keep(lab: Lab) -> int:
     """Return how many points a search leaves to attack its answer with: at most a part of them all."""
     left = lab.budget.queries_left()
-    return 0 if left == np.inf else int(min(points_to_attack(lab) + KEPT, KEPT_SHARE * left))
+    return 0 if left == np.inf else int(min(points_to_attack(lab, lab.n_vars) + KEPT, KEPT_SHARE * left))
 
 
 def standing(found: Found, lab: Lab) -> tuple[Found, Standing]:
@@ -128,9 +130,11 @@ class Attack:
     def __init__(self, formula: MaskedTree, lab: Lab) -> None:
         self.formula, self.lab = formula, lab
         self.errors: tuple[float, ...] | None = None
-        self.n_points = points_to_attack(lab)
+        self.n_points = points_to_attack(lab, len({node.name for node in formula if is_variable(node)}))
         self.done = False
         self.reason = ""
+        self.refuted = False
+        """Whether answers disagree with it; it may be in doubt for other reasons."""
         self.survived = 0
         self.outside = False
         self.lead: float | None = None
@@ -165,9 +169,14 @@ class Attack:
     def _ask(self) -> None:
         """Ask fresh points, and compare all that was measured."""
         lab = self.lab
-        far = self._outside(self.n_points // 4)
-        chosen = self._chosen(self.n_points // 4)
-        uniform = _spread_out(lab.variables, max(self.n_points - len(chosen) - len(far), 1), lab.rng)
+        n_points = int(min(self.n_points, lab.budget.queries_left()))
+        if n_points < MIN_SHARE * self.n_points:
+            self.reason = f"only {n_points} fresh points could be asked, where {self.n_points} are usual"
+        if n_points < 1:
+            return
+        far = self._outside(n_points // 4)
+        chosen = self._chosen(n_points // 4)
+        uniform = _spread_out(lab.variables, n_points - len(chosen) - len(far), lab.rng)
         inside = np.vstack([uniform, chosen])
         answers = lab.ask(np.vstack([inside, far]))
         self.survived = int(np.isfinite(answers[: len(inside)]).sum()) + self._asked_before()
@@ -186,6 +195,7 @@ class Attack:
             names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
             n_off = int(np.sum(~(off <= self._allowed(len(off)))))
             self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+            self.refuted = True
 
     def _asked_before(self) -> int:
         """Return how many points drawn from the whole domain the ending has asked before."""
@@ -289,6 +299,8 @@ class Attack:
 def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
     """Return why an answer is never called found, whatever the points say; nothing if there is no such reason."""
     certain = lab.evidence.certain
+    if not certain and not any(map(is_variable, formula)):
+        return "no variable can be seen in the noise"
     if found.search == "joint" and "slotwise" in found.tried and not certain:
         return "it was found by joint search after slots had failed, in noise"
     if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:

@@ -235,8 +235,10 @@ class Beam:
         lab, evidence, expansion = self.lab, self.evidence, self.expansion
         last_points = expansion.options.last_points if isinstance(expansion, Sums) else LAST_POINTS
         last_points = min(last_points, FEW_POINTS) if self.hopeless else last_points
-        share = min(1.0, max(lab.budget.queries_left(), 0.0) / (last_points + 2 * CHECK_POINTS))
-        n_last, n_check = int(share * last_points), int(share * CHECK_POINTS)
+        left = max(lab.budget.queries_left(), 0.0)
+        share = min(1.0, left / (last_points + 2 * CHECK_POINTS))
+        n_check = max(int(share * CHECK_POINTS), min(MIN_CHECKED, int(left // 2)))
+        n_last = int(min(share * last_points, left - 2 * n_check))
         everything = range(lab.n_vars)
         with suppress(NoValuesError):
             if n_last:
