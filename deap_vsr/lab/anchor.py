@@ -31,8 +31,6 @@ def anchor_of(lab: Lab) -> Array | None:
     if "precision" not in lab.facts:
         if not (lab.ask(X, again=True) == y).all():
             return None
-        if lab.pset is None:
-            lab.rescale()
         lab.presume(Precision(known_by="one repeat"))
     point: Array = X[0]
     lab.facts["anchor"] = point

@@ -101,6 +101,8 @@ class Anchored:
         answers = np.split(lab.ask(np.vstack(sweeps)), np.cumsum([len(sweep) for sweep in sweeps])[:-1])
         if digits_shown(lab.log.y) is not None:
             return None
+        if lab.pset is None:
+            lab.rescale()
         return [column for column, y in zip(columns, answers, strict=True) if not lab.evidence.same(y, y[:1])]
 
     def _values(self, column: int, count: int, lab: Lab) -> Array:

@@ -28,7 +28,8 @@ SECOND_LOOK = 4_000_000
 def slots_first(names: Sequence[str], lab: Lab) -> list[str]:
     """Return the names of searches in their order: where noise is very small, or points are few, sums come after slots.
 
-    With few points a sum is hardly ever the law. With little noise the table of a slot tells as much as all together, and a sum approximates whatever the law is.
+    With few points a sum is hardly ever the law. With little noise the table of a slot tells as much as all together,
+    and a sum approximates whatever the law is.
     """
     y = lab.measured().y
     quiet = len(y) > 1 and lab.evidence.noise < QUIET * float(np.std(y))

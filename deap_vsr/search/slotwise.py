@@ -109,18 +109,18 @@ class SlotOptions:
         Where there are few points for each variable a table takes a third of these, and checking it another third.
         """
         sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
-        few = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
+        plenty = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
         if queries >= PLENTY * n_vars:
-            return few
+            return plenty
         a_round = queries / (n_vars + 1)  # as much is left for the end
         K = 3 if a_round >= 300 else 2  # of one nothing would be seen to move
         J = 10 if a_round >= 100 else 8
         n_points = max(int(a_round / 3 / (K * J)), 1)
-        sweeps = (Sweep(J, n_points=n_points), Sweep(J + 4, n_points=2 * n_points))
+        few = (Sweep(J, n_points=n_points), Sweep(J + 4, n_points=2 * n_points))
         return replace(
-            few,
+            plenty,
             n_settings=K,
-            sweeps=sweeps,
+            sweeps=few,
             points=max(int(a_round / 3 / K), 6),
             points_a_constant=2,
             n_probed=2,

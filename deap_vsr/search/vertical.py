@@ -237,7 +237,7 @@ class Beam:
         last_points = min(last_points, FEW_POINTS) if self.hopeless else last_points
         left = max(lab.budget.queries_left(), 0.0)
         share = min(1.0, left / (last_points + 2 * CHECK_POINTS))
-        n_check = max(int(share * CHECK_POINTS), min(MIN_CHECKED, int(left // 2)))
+        n_check = max(int(share * CHECK_POINTS), int(min(MIN_CHECKED, left / 2)))
         n_last = int(min(share * last_points, left - 2 * n_check))
         everything = range(lab.n_vars)
         with suppress(NoValuesError):

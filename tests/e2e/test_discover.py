@@ -109,8 +109,7 @@ def test_more_points_to_verify_with_leave_less_of_the_domain_in_doubt():
         results.append(json.loads(run.stdout))
     assert [result["status"] for result in results] == ["found"] * 3
     by_default, hundred, thorough = results
-    assert hundred["survived"] == by_default["survived"] - 14 + 100
-    assert thorough["survived"] == by_default["survived"] - 14 + 300
+    assert [result["survived"] for result in results] == [11, 75, 225], "a quarter of the points are outside"
     assert by_default["share"] > hundred["share"] > thorough["share"] == 3 / thorough["survived"]
     assert thorough["oracle_queries"] > hundred["oracle_queries"] > by_default["oracle_queries"]
 
@@ -121,7 +120,7 @@ def test_the_terminal_says_how_an_answer_stands():
         r"\nfound: \d+ fresh points did not refute it.*; it may be wrong in at most about [\d.]+% of the", found
     )
     assert "\nstopped by: done; " in found
-    partial = vsr("discover", "trigonometric/sincosinv/6-6-10/prog_0", "--max-queries", "300").stdout
+    partial = vsr("discover", "trigonometric/sincosinv/6-6-10/prog_0", "--max-queries", "30").stdout
     assert "\npartial: the points were used up before a formula held\n" in partial
     assert "\nstopped by: queries; " in partial
 
