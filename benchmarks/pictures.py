@@ -1,13 +1,18 @@
-"""Make the pictures of docs/slotwise.md and docs/mcts.md: ``python benchmarks/pictures.py docs/pictures``."""
+"""Make the pictures of docs/slotwise.md, few-points.md and mcts.md: ``python benchmarks/pictures.py docs/pictures``."""
 
 import random
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import typer
+from matplotlib.figure import Figure
 
 from cfg_mcts import Deriver, Grammar, Limits, SearchTree, mcts, plot_tree
 from deap_vsr import MaskedTree, Trial, discover, fit
+from deap_vsr.methods import METHODS
 from deap_vsr.plot import plot_path, plot_slots
 
 
@@ -32,13 +37,44 @@ def searched(form: str | None, column: int, rollouts: int) -> SearchTree:
     return search
 
 
+def asked_points(problem: str) -> Figure:
+    """Return a picture of every point that a run asked, and what for, two variables at a time."""
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "points.csv"
+        result = discover(problem, log=log)
+        X = np.loadtxt(log, delimiter=",", skiprows=1)[:, :-1]
+    n_search = sum(record.queries for record in result.rounds)
+    changed = (X[:n_search] != X[0]).sum(axis=1)
+    rows = np.arange(n_search)
+    parts = {
+        "the anchor": rows[changed == 0],
+        "sweeps": rows[changed == 1],
+        "rows of later tables": rows[changed > 1],
+        "fresh points, to attack the answer": np.arange(n_search, len(X)),
+    }
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    pairs = list(combinations(range(X.shape[1]), 2))
+    for axes, (i, j) in zip(figure.subplots(1, len(pairs)), pairs, strict=True):
+        for (label, part), marker in zip(parts.items(), "*os^", strict=True):
+            axes.scatter(X[part, i], X[part, j], marker=marker, s=130 if marker == "*" else 35, label=label)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(f"x{i + 1}")
+        axes.set_ylabel(f"x{j + 1}")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle(f"{len(X)} points: y = {result.expression}", fontsize=10)
+    return figure
+
+
 def main(folder: Path, problem: str = "trigonometric/sincosinv/3-2-2/prog_1") -> None:
-    """Run one problem with seed 0 and write slots.png and path.png; then those of noise and of MCTS."""
-    result = discover(problem)
+    """Run one problem with seed 0 and write slots.png, path.png and points.png; then those of noise and of MCTS."""
+    at_settings = replace(METHODS["vsr"], then=("slotwise",))
+    result = discover(problem, at_settings)
     folder.mkdir(parents=True, exist_ok=True)
     plot_slots(result).savefig(folder / "slots.png", dpi=75)
     plot_path(result).savefig(folder / "path.png", dpi=75)
     print(result.expression)
+    asked_points(problem).savefig(folder / "points.png", dpi=75)
     noisy = discover("feynman-unit/I.6.20", noise=0.003, seed=1)
     plot_slots(noisy).savefig(folder / "slots_noise.png", dpi=75)
     print(noisy.expression)

@@ -39,7 +39,7 @@ from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.operators import Array, Flags
 
 #: Of the time and evaluations that are left, what a pass may spend: the rest is for searches with more points.
-SHARE = 0.3
+SHARE = 0.2
 #: With more variables than this, those that matter are looked for in groups first: a sweep of each would cost more.
 MANY = 12
 #: Values among which those of a sweep are chosen: finer than any sweep.
@@ -71,7 +71,7 @@ class Anchored:
     n_starts: int = 2
     max_nodes: int = 100
     thrifty: ClassVar[bool] = False
-    any_order: ClassVar[bool] = True
+    n_orders: ClassVar[int] = 3
 
     # --- the anchor and its sweeps ---
 
@@ -328,6 +328,7 @@ class _Cells:
 
     def _tied(self, constants: Array, errors: Array) -> MaskedTree | None:
         """Return the formula with slots that move as one made one, their ratios open; None if there are none."""
+        constants = np.where(self.moving, constants, np.nan)  # what is still is tied to nothing
         tied = factor_ties(self.tree, constants, errors, self.lab.evidence, self.lab.function_set)
         old = set(map(id, self.tree))
         ratios = [isinstance(node, Constant) and id(node) not in old and not _is_short(node.value) for node in tied]

@@ -134,8 +134,8 @@ class Slotwise:
 
     regressor: Regressor
     options: SlotOptions
-    any_order: ClassVar[bool] = False
-    """Whether it is worth its while to begin with another variable where one has led nowhere."""
+    n_orders: ClassVar[int] = 1
+    """With how many variables it is worth its while to begin, one after the other, where what holds leads nowhere."""
 
     @property
     def n_starts(self) -> int:

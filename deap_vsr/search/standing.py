@@ -17,7 +17,7 @@ from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.search.anonymous import anonymous, polynomials
-from deap_vsr.search.finish import finished_in_noise, reopened, wider
+from deap_vsr.search.finish import EXACT, finished_in_noise, reopened, wider
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
 from deap_vsr.tree import Constant, MaskedTree, is_variable
@@ -196,6 +196,16 @@ class Attack:
             n_off = int(np.sum(~(off <= self._allowed(len(off)))))
             self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
             self.refuted = True
+        elif lab.evidence.certain and not self._is_exact(known):
+            self.reason = "it does not leave rounding alone: it may only come close to the law"
+            self.refuted = True
+
+    def _is_exact(self, known: Trial) -> bool:
+        """Whether, its numbers fitted to all that was measured, nothing but rounding is left."""
+        lab = self.lab.at(self.lab.evidence.at(EXACT))
+        data = Dataset.of([lab.evidence.weighted(known)])
+        fits = [lab.fit(tree, data, n_starts=0) for tree in (self.formula, reopened(self.formula))]
+        return any(lab.evidence.fits(outcome, data) for outcome in fits)
 
     def _asked_before(self) -> int:
         """Return how many points drawn from the whole domain the ending has asked before."""

@@ -123,6 +123,7 @@ class DepthFirst:
         if simplest_first:
             ready = {column: self._solutions(state, column, lab, effort) for column in waiting}
             waiting = sorted(waiting, key=lambda column: simplicity(ready[column]))
+        n_right = 0
         for column in waiting:
             if self._over(lab):
                 return
@@ -138,7 +139,8 @@ class DepthFirst:
                         yield from self._grow(grown, rest, lab, effort, False)
                 if self._over(lab):
                     return
-            if right and not (self.expansion.any_order and state.empty):
+            n_right += right
+            if n_right >= (self.expansion.n_orders if state.empty else 1):
                 return  # what failed later will fail with another variable first
 
     def _solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
