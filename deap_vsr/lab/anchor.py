@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deap_vsr.lab.lab import Lab
-from deap_vsr.lab.precision import Precision
+from deap_vsr.lab.precision import Precision, stated_precision
 from deap_vsr.lab.trials import MAX_REDRAWS
 from deap_vsr.tree.operators import Array
 
@@ -13,12 +13,14 @@ from deap_vsr.tree.operators import Array
 def anchor_of(lab: Lab) -> Array | None:
     """Return the anchor, (n_vars,), a random point with an answer; None if answers are not exact, or there are none.
 
-    Where nothing is known of the answers yet, it is asked twice: noise shows at once, and what is the same both times
+    Where the oracle says nothing of its answers, it is asked twice: noise shows at once, and what is the same both times
     is presumed to be exact, until a search says otherwise.
     """
     if "anchor" in lab.facts:
         known: Array = lab.facts["anchor"]
         return known if lab.evidence.certain else None
+    if "precision" not in lab.facts and stated_precision(lab.oracle) is not None:
+        lab.begin()
     if not lab.evidence.certain:
         return None
     for _ in range(MAX_REDRAWS):
@@ -29,7 +31,7 @@ def anchor_of(lab: Lab) -> Array | None:
     else:
         return None
     if "precision" not in lab.facts:
-        if not (lab.ask(X, again=True) == y).all():
+        if np.any(lab.log.sigma > 0.0) or not (lab.ask(X, again=True) == y).all():
             return None
         lab.presume(Precision(known_by="one repeat"))
     point: Array = X[0]

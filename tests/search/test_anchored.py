@@ -204,3 +204,19 @@ def test_answers_whose_squares_are_no_numbers_are_asked_for_in_other_units(scale
     assert result.status == "found"
     X = np.array([[2.0, 1.0], [2.7, 2.0]])
     np.testing.assert_allclose(result.tree.evaluate(X), scale * X[:, 0] * X[:, 1], rtol=1e-9)
+
+
+def test_what_an_oracle_says_of_its_answers_is_believed_before_anything_is_swept():
+    found, lab, _ = search("x1*x2", 2, tolerance=1e-6)
+    assert found.stopped_by == "exhausted"
+    assert lab.budget.queries <= 3, "those that tell the size of y"
+
+
+def test_answers_with_standard_errors_are_no_exact_ones():
+    class Told(Counting):
+        def evaluate(self, X):
+            return super().evaluate(X), np.full(len(X), 0.01)
+
+    lab = Lab(Told("x1*x2", [(0.5, 3.0)] * 2), Budget(queries=100), np.random.default_rng(0))
+    assert anchor_of(lab) is None
+    assert lab.budget.queries == 1
