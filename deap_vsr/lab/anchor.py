@@ -13,7 +13,7 @@ from deap_vsr.tree.operators import Array
 def anchor_of(lab: Lab) -> Array | None:
     """Return the anchor, (n_vars,), a random point with an answer; None if answers are not exact, or there are none.
 
-    Where the oracle says nothing of its answers, it is asked twice: noise shows at once, and what is the same both times
+    Where the oracle says nothing of its answers, it is asked twice: noise shows at once, and what is the same twice
     is presumed to be exact, until a search says otherwise.
     """
     if "anchor" in lab.facts:
