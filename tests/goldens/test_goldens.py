@@ -1,8 +1,10 @@
 """Seeded runs come out as they were pinned: a guard for changes that are to change no result.
 
 What differs on purpose is pinned anew by ``python tests/goldens/pin.py [NAME...]``. Counts and forms must be the same,
-numbers to six digits or so. Searches follow the last digit of a fit: with BLAS kernels for another processor 14 of 89
-runs went another way. On another machine pin anew with the code as it was, before changing anything.
+numbers to six digits or so; evaluations to a thousandth, as a fit may take a step more or less where its arrays lie
+otherwise in memory (sums over them differ in the last digit). Searches follow the last digit of a fit: with BLAS
+kernels for another processor 14 of 89 runs went another way. On another machine pin anew with the code as it was,
+before changing anything.
 """
 
 import json
@@ -26,7 +28,7 @@ def parts(outcome):
 
     def form(value):
         if isinstance(value, dict):
-            return {key: form(item) for key, item in value.items()}
+            return {key: form(item) for key, item in value.items() if key != "evaluations"}
         if isinstance(value, list):
             return [form(item) for item in value]
         if isinstance(value, str):
@@ -46,9 +48,13 @@ def test_a_run_comes_out_as_pinned(name):
     found, pinned = RUNS[name](), GOLDENS[name]
     form, numbers = parts(found)
     pinned_form, pinned_numbers = parts(pinned)
-    same = form == pinned_form and all(
-        math.isclose(number, expected, rel_tol=1e-6, abs_tol=1e-12)
-        for number, expected in zip(numbers, pinned_numbers, strict=True)
+    same = (
+        math.isclose(found.get("evaluations", 0), pinned.get("evaluations", 0), rel_tol=1e-3)
+        and form == pinned_form
+        and all(
+            math.isclose(number, expected, rel_tol=1e-6, abs_tol=1e-12)
+            for number, expected in zip(numbers, pinned_numbers, strict=True)
+        )
     )
     if not same and fingerprint() != MACHINE.read_text().strip():
         pytest.skip("pinned where sums and functions have other last digits, which this run follows")
