@@ -80,6 +80,6 @@ def test_a_variable_may_be_called_y_or_sigma(tmp_path):
     assert first.formula == again.formula == "1/sigma*y"
     assert first.names.output == "f"
     assert again.oracle_queries == 0
-    rows = list(csv.reader(log.open()))
+    rows = list(csv.reader(log.read_text().splitlines()))
     assert rows[0] == ["y", "sigma", "y_"]
     assert all(float(row[0]) / float(row[1]) == pytest.approx(float(row[2])) for row in rows[1:])
