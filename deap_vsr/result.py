@@ -222,6 +222,17 @@ class Result:
         return cleaned
 
 
+class Results(dict[str, Result]):
+    """What a run returns that had several outputs or categories: a result for each, by name."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {result!r}" for name, result in self.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of them as plain JSON values."""
+        return {name: result.to_json() for name, result in self.items()}
+
+
 def _error(found: Found, lab: Lab) -> float | None:
     """Return what a formula leaves of all that was measured, relative to the spread of y."""
     measured = lab.measured()

@@ -27,7 +27,7 @@ ORDER = (
     ("gp",),
     ("judge",),
     ("deap_vsr",),
-    ("result", "peers"),
+    ("result", "peers", "doors", "narrate"),
     ("methods", "terminal"),
     ("compare", "bench", "discover_command"),
     ("cli",),
