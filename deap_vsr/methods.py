@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -24,6 +21,7 @@ from deap_vsr.lab.domains import Domains
 from deap_vsr.lab.evidence import FreezeRule
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import Noise
+from deap_vsr.loading import attribute_of
 from deap_vsr.memory import peak_memory
 from deap_vsr.narrate import hint, logger, narrated
 from deap_vsr.peers import DEFAULT_SECONDS, PEERS
@@ -185,17 +183,9 @@ def method_of(method: str | Method | Regressor) -> Method:
         return Method(type(method).__name__, lambda options: method)
     if method in METHODS:
         return METHODS[method]
-    module, _, attribute = method.partition(":")
-    if not attribute:
+    if ":" not in method:
         raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}, and module:attribute of your own")
-    here = os.getcwd()
-    sys.path.insert(0, here)  # as for a script that stands beside it
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise VsrError(f"method {method}: {error}") from None
-    finally:
-        sys.path.remove(here)
+    found = attribute_of(method, "method")
     own = method_of(found() if isinstance(found, type) else found)
     return replace(own, name=method)
 

@@ -17,7 +17,8 @@ PACKAGES = {package.__name__: Path(package.__file__).parent for package in (deap
 
 #: Bottom to top: a room imports from those before it, and not from its own row. deap_vsr itself is what people type.
 ORDER = (
-    ("errors", "_moved", "files", "memory"),
+    ("errors",),
+    ("_moved", "files", "memory", "loading"),
     ("tree",),
     ("engine", "plot"),
     ("problems",),

@@ -80,7 +80,7 @@ class FunctionOracle(StreamOracle):
         if isinstance(told, Exception | Answer):
             return told
         try:
-            return answer_of(told, self.outputs)
+            return answer_of(told, self.outputs, self.output)
         except OracleFailure as error:
             return error
 
@@ -93,7 +93,7 @@ class FunctionOracle(StreamOracle):
         for how in ("values", "row") if self.n_vars == 1 else ("row",):
             trial = self._ask_it.called(how)
             try:
-                answer = answer_of(trial(x.tolist()), self.outputs)
+                answer = answer_of(trial(x.tolist()), self.outputs, self.output)
             except Exception as error:
                 errors.append(error)
                 continue
@@ -129,7 +129,7 @@ class FunctionOracle(StreamOracle):
     def _columns(self, told: Any, n_points: int) -> list[Answer]:
         """Return the answers of a batch: of each output an array (n_points,), or all in one (n_points, n_outputs)."""
         if isinstance(told, Mapping):
-            told = [told[name] for name in self.outputs] if self.outputs else list(told.values())
+            told = [told[name] for name in self.outputs or ([self.output] if self.output in told else told)]
         sigma = np.full(n_points, np.nan)
         if not self.outputs and isinstance(told, tuple) and len(told) == 2:
             told, sigma = told[0], real_numbers(told[1])

@@ -143,10 +143,11 @@ def _at(names: Sequence[str], x: Array) -> str:
     return ", ".join(f"{name}={value:g}" for name, value in zip(names, x, strict=True))[:200]
 
 
-def answer_of(told: Any, outputs: Sequence[str]) -> Answer:
+def answer_of(told: Any, outputs: Sequence[str], output: str = "") -> Answer:
     """Return what was answered at one point.
 
-    One output is a number, or a number and its standard error; several are a mapping by their names, or a sequence.
+    One output is a number, or a number and its standard error, or the one called `output` of a mapping; several are a
+    mapping by their names, or a sequence.
 
     Raises
     ------
@@ -154,6 +155,8 @@ def answer_of(told: Any, outputs: Sequence[str]) -> Answer:
         If it is nothing of that kind.
     """
     if isinstance(told, Mapping):
+        if not outputs and output in told:
+            return answer_of(told[output], ())
         if not outputs and len(told) != 1:
             names = ", ".join(map(str, told))
             raise OracleError(f"the function answers with {len(told)} outputs ({names}): say which, outputs=[...]")
