@@ -28,6 +28,7 @@ ORDER = (
     ("gp",),
     ("judge",),
     ("deap_vsr",),
+    ("saved", "shown"),
     ("result", "peers", "doors", "narrate"),
     ("methods", "terminal"),
     ("compare", "bench", "discover_command"),

@@ -25,6 +25,8 @@ KEYS = [
     "sympy",
     "latex",
     "standard_errors",
+    "constants",
+    "covariance",
     "n_constants",
     "metrics",
     "recovered",
