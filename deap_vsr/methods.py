@@ -28,6 +28,7 @@ from deap_vsr.peers import DEFAULT_SECONDS, PEERS
 from deap_vsr.problems.equation import Equation
 from deap_vsr.result import Result, Results
 from deap_vsr.search.anchored import Anchored
+from deap_vsr.search.before import with_measured_before
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint, JointOptions
@@ -329,6 +330,7 @@ def _result(
     lab.budget.kept = points_to_keep(lab) if _is_attacked(method, options) else 0
     freed, found, used = _search(method, options, lab, tell, known)
     found, stands = _attacked(found, lab, method, options)
+    stands = with_measured_before(found, stands, lab)
     result = Result.of(
         found,
         stands,

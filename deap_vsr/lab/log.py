@@ -119,6 +119,16 @@ class Log:
                         del self._unread[point]
         return answers, found
 
+    def take_rest(self) -> int:
+        """Keep what the file holds beside all that was asked for, behind it; returns how many points those are."""
+        rest = [(np.frombuffer(point), answer) for point, waiting in self._unread.items() for answer in waiting]
+        self._unread.clear()
+        if rest:
+            answers = np.array([answer for _, answer in rest])
+            self.add(np.array([point for point, _ in rest]), answers[:, 0], np.zeros(len(rest), bool), answers[:, 1])
+            self.n_read += len(rest)
+        return len(rest)
+
     def add(self, X: Array, y: Array, asked: Flags, sigma: Array | None = None) -> None:
         """Keep measurements, with their standard errors if known; of those `asked` now, the file is told too."""
         answers = np.column_stack([y, np.full(len(y), np.nan) if sigma is None else sigma])

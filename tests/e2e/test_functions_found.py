@@ -85,6 +85,30 @@ def test_every_answer_is_in_the_log_when_the_run_breaks_off(tmp_path):
     assert again.tree == discover(gas, variables=GAS, max_queries=100).tree
 
 
+def test_measurements_from_before_are_compared_with_the_answer(tmp_path):
+    log = tmp_path / "points.csv"
+    rows = [(n, 300.0 + n, 0.5) for n in (1.25, 1.5, 2.75)]
+    text = "n,T,V,y\n" + "".join(f"{n},{T},{V},{gas(n, T, V)!r}\n" for n, T, V in rows)
+    log.write_text(text)
+    result = discover(gas, variables=GAS, max_queries=100, log=log)
+    assert result.status == "found"
+    assert "3 points of the log from before agree" in result.reason
+    assert result.points_read == 3
+    assert len(result.data) == 3 + result.oracle_queries
+    log.write_text(text + "2.0,300.0,1.0,7.0\n")
+    refuted = discover(gas, variables=GAS, max_queries=100, log=log)
+    assert refuted.status == "fits"
+    assert "1 of 4 points of the log from before disagree with it, the most at n=2, T=300, V=1" in refuted.reason
+
+
+def test_another_run_with_the_same_log_takes_what_it_holds(tmp_path):
+    log = tmp_path / "points.csv"
+    first = discover(gas, variables=GAS, max_queries=100, log=log)
+    other = discover(gas, variables=GAS, max_queries=100, log=log, seed=7)
+    assert f"{first.oracle_queries} points of the log from before agree" in other.reason
+    assert other.points_read == first.oracle_queries
+
+
 def test_a_function_that_fails_here_and_there_does_not_lose_the_run():
     def fails(n, T, V):
         if V < 0.3:
