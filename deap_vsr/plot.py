@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -34,9 +36,21 @@ def figure_of(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches; a clear error without matplotlib."""
     if not have_matplotlib():
         raise VsrError("pictures need matplotlib: pip install matplotlib, or deap-vsr[plot]")
+    return _picture()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _picture() -> type[Figure]:
+    """Return the class of our figures: a notebook shows them as they are, without pyplot."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=90)
+            return content.getvalue()
+
+    return Picture
 
 
 def plot_path(result: Result) -> Figure:
