@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.lab.programs import ProgramOracle
     from deap_vsr.methods import discover
+    from deap_vsr.result import Result
 
 __version__ = "0.2.0.dev0"
 
@@ -46,7 +48,9 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "ProgramOracle",
     "Relative",
+    "Result",
     "ToolboxRegressor",
     "Trial",
     "Variable",
@@ -79,6 +83,8 @@ __all__ = [
 _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
+    "lab.programs": ("ProgramOracle",),
+    "result": ("Result",),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),
