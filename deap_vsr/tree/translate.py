@@ -12,26 +12,35 @@ from deap_vsr.tree.operators import CATALOGUE, from_function
 
 
 def known_operators(pset: gp.PrimitiveSetTyped) -> dict[str, gp.Primitive]:
-    """Return the primitives of a set that are operators of the catalogue, by the names they have there."""
+    """Return the primitives of a set that are operators of the catalogue, by the names they have there.
+
+    A guarded one stands for the operator that it guards, where the set has not that itself.
+    """
     known: dict[str, gp.Primitive] = {}
+    guarded: dict[str, gp.Primitive] = {}
     for primitives in pset.primitives.values():
         for primitive in primitives:
             operator = from_function(primitive.name, pset.context[primitive.name], primitive.arity)
             if CATALOGUE.get(operator.name) is operator:
                 known.setdefault(operator.name, primitive)
-    return known
+            elif operator.plain:
+                guarded.setdefault(operator.plain, primitive)
+    return {**known, **{name: primitive for name, primitive in guarded.items() if name not in known}}
 
 
 def to_catalogue(tree: Sequence[Node], pset: gp.PrimitiveSetTyped) -> MaskedTree | None:
-    """Return a tree of a user's set in operators of the catalogue and x1, x2, ...; None if it holds others."""
+    """Return a tree of a user's set in operators of the catalogue and x1, x2, ...; None if it holds others.
+
+    Guards are left out: where they matter the formula is another one, which whoever uses it must see for himself.
+    """
     vocabulary = Vocabulary(pset)
     nodes: list[Node] = []
     for node in tree:
         if node.arity:
             operator = vocabulary.operator(node)
-            if CATALOGUE.get(operator.name) is not operator:
+            if not operator.plain and CATALOGUE.get(operator.name) is not operator:
                 return None
-            nodes.append(with_flag(node_from_name(operator.name), is_mutable(node)))
+            nodes.append(with_flag(node_from_name(operator.plain or operator.name), is_mutable(node)))
             continue
         column = vocabulary.column(node)
         if column is not None:
