@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deap_vsr.gp.vertical import eaVertical
     from deap_vsr.lab.table import TableOracle
     from deap_vsr.methods import discover
+    from deap_vsr.tree.translate import from_individual, to_individual
 
 __version__ = "0.2.0.dev0"
 
@@ -61,6 +62,7 @@ __all__ = [
     "eaVertical",
     "evaluateFit",
     "fit",
+    "from_individual",
     "load_equation",
     "metrics",
     "mutEphemeral",
@@ -75,6 +77,7 @@ __all__ = [
     "sample_trials",
     "selBestDistinct",
     "staticLimit",
+    "to_individual",
 ]
 
 #: Where the names live that need numba, which is not imported before one of them is used.
@@ -82,6 +85,7 @@ _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
     "lab.table": ("TableOracle",),
+    "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),
