@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deap_vsr.engine import fit
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
+    from deap_vsr.gp.rounds import freeze, rounds
     from deap_vsr.gp.variation import (
         cxOnePoint,
         cxOnePointLeafBiased,
@@ -62,6 +63,7 @@ __all__ = [
     "eaVertical",
     "evaluateFit",
     "fit",
+    "freeze",
     "from_individual",
     "load_equation",
     "metrics",
@@ -74,6 +76,7 @@ __all__ = [
     "mutUniform",
     "primitive_set",
     "register_operator",
+    "rounds",
     "sample_trials",
     "selBestDistinct",
     "staticLimit",
@@ -88,6 +91,7 @@ _LAZY = {
     "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
+    "gp.rounds": ("freeze", "rounds"),
     "gp.vertical": ("eaVertical",),
     "gp.variation": (
         "cxOnePoint",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,50 +17,101 @@ from deap_vsr.gp.algorithms import assignFit
 from deap_vsr.gp.script import Script
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
-from deap_vsr.search.finish import reopened
+from deap_vsr.search.finish import finish, reopened
 from deap_vsr.search.records import Found
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary
+from deap_vsr.tree.expand import expand
 from deap_vsr.tree.recognise import Own
 from deap_vsr.tree.simplify import fold, literals
+from deap_vsr.tree.translate import to_catalogue, to_set
 
-#: Points on which answers are scored; those of the hall.
-POINTS, LEAST = 256, 24
+#: Batches of points on which answers are scored, each as large as a trial of the search; and how few will do.
+BATCHES, LEAST = 6, 24
 #: So many of the hall are shortened, each with so many fits at the most: about a second.
 SHORTENED, FITS = 3, 400
-#: What a shorter formula may leave of the longer one's error more; and what counts as nothing.
-ROOM, NOTHING = 1.01, 1e-26
+#: What a shorter formula may leave of the longer one's error more; what counts as nothing; what counts as exact.
+ROOM, NOTHING, EXACT = 1.01, 1e-26, 1e-20
+#: What a digit costs beside a node, by hand: 1.7*a*b + 0.4*a is shorter than 1.7*a*(b + 0.235294117647).
+DIGIT = 0.5
 #: Points at which an answer is evaluated once more with the script's own functions, and what may be rounding.
 CHECKED, ROUNDING = 1000, 1e-9
 
 
-def last_data(lab: Lab) -> Trial:
+def last_data(lab: Lab, n_points: int) -> list[Trial]:
     """Return uncontrolled data to score answers on: fresh ones, or where there are none left, what was measured."""
-    n_points = int(min(POINTS, lab.budget.queries_left()))
-    if not hasattr(lab.oracle, "rows") and n_points >= LEAST:
+    n_batches = int(min(BATCHES, lab.budget.queries_left() // n_points))
+    if not hasattr(lab.oracle, "rows") and n_batches * n_points >= LEAST:
         with suppress(NoValuesError, OutOfQueriesError):
-            return lab.trials(range(lab.n_vars), 1, n_points)[0]
-    return lab.measured()
+            return lab.trials(range(lab.n_vars), n_batches, n_points)
+    measured = lab.measured()
+    return [measured] if len(measured.y) else []
 
 
-def answers_of(found: Found, script: Script, lab: Lab) -> list[Any]:
-    """Return the hall as individuals of a script's own class, shortened and scored, best first."""
-    data = last_data(lab)
-    if not len(data.y):
+def answers_of(found: Found, script: Script, lab: Lab, n_points: int) -> list[Any]:
+    """Return the hall as individuals of a script's own class, shortened and scored, best first.
+
+    Of exact formulas only the shortest stays: what is better by rounding is not better.
+    """
+    trials = last_data(lab, n_points)
+    if not trials:
         return []
+    data = joined(trials)
+    trees = [
+        shortened(tree, data, lab) if place < SHORTENED else fold(tree, Vocabulary(script.pset))
+        for place, (_, tree) in enumerate(found.hall)
+    ]
+    exact = [tree for tree in trees if lab.fit(literals(tree), data).errors[0] <= EXACT]
+    shortest = min(exact, key=_price, default=None)
     individuals = []
-    for place, (_, grown) in enumerate(found.hall):
-        tree = grown
-        if found.stopped_by != "found" or place:  # what is found is finished
-            tree = shortened(grown, data, lab) if place < SHORTENED else fold(grown, Vocabulary(script.pset))
-        individual = script.kind(literals(tree))
-        assignFit(individual, script.toolbox.evaluate(individual, trials=[data]))
-        individuals.append(individual)
+    for tree in trees:
+        if tree is shortest or not any(tree is other for other in exact):
+            individual = script.kind(literals(tree))
+            assignFit(individual, script.toolbox.evaluate(individual, trials=trials))
+            individuals.append(individual)
     return sorted(individuals, key=lambda individual: individual.fitness, reverse=True)
 
 
-def shortened(tree: MaskedTree, trial: Trial, lab: Lab) -> MaskedTree:
-    """Return a formula, refitted, without what does nothing and with as few digits as leave it as good."""
-    data = Dataset.of([trial])
+def joined(trials: Sequence[Trial]) -> Dataset:
+    """Return trials as one."""
+    data = Dataset.of(trials)
+    return replace(data, offsets=data.offsets[[0, -1]])
+
+
+def shortened(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
+    """Return a formula, refitted to `data` (one trial), without what does nothing and with as few digits as do."""
+
+    def error(formula: MaskedTree) -> float:
+        return float(lab.fit(literals(formula), data).errors[0])
+
+    left = error(tree)
+    forms = [tree, _trimmed(tree, data, lab)]
+    assert lab.pset is not None
+    plain = to_catalogue(forms[-1], lab.pset) if left <= EXACT else None
+    for other in _other_forms(plain, lab.in_catalogue()) if plain is not None else ():
+        written = to_set(other, lab.pset)
+        if written is not None:
+            forms += [written, _trimmed(written, data, lab)]
+    allowed = max(EXACT, ROOM * left) if np.isfinite(left) else np.inf
+    return min((form for form in forms if error(form) <= allowed), key=_price, default=tree)
+
+
+def _price(tree: MaskedTree) -> float:
+    """Return how long a formula is to read: its nodes, and its digits at half a node each."""
+    digits = [len(f"{abs(node.value):.15g}".replace(".", "").strip("0")) for node in tree if isinstance(node, Constant)]
+    return len(tree) + DIGIT * sum(digits)
+
+
+def _other_forms(tree: MaskedTree, lab: Lab) -> Iterator[MaskedTree]:
+    """Yield an exact formula multiplied out, and finished as a formula of ``discover`` is."""
+    expanded = expand(literals(tree), lab.function_set)
+    for form in (tree, expanded):
+        if form is not None:
+            with suppress(NoValuesError, OutOfQueriesError):
+                final = finish(form, lab)
+                yield form if final is None else final.tree
+
+
+def _trimmed(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
     outcome = lab.fit(reopened(tree), data, n_starts=0)
     if not np.isfinite(outcome.errors[0]):
         return tree

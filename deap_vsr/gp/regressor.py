@@ -16,7 +16,7 @@ from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, restore_row
 from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
 from deap_vsr.lab.budget import Budget
 from deap_vsr.search.contract import Candidate, Task
-from deap_vsr.tree import MaskedTree, primitive_set
+from deap_vsr.tree import MaskedTree, is_mutable, primitive_set
 from deap_vsr.tree.simplify import skeleton_key
 
 
@@ -260,5 +260,6 @@ def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetType
     if draw < 0.8:
         return variation.mutInsert(individual, pset)
     if draw < 0.9:
-        return variation.mutNodeReplacement(individual, pset)
+        mutable = [i for i, node in enumerate(individual) if is_mutable(node)]  # the root as well
+        return variation.replace_node(individual, pset, mutable)
     return variation.mutShrink(individual)

@@ -15,6 +15,7 @@ from deap_vsr.gp.algorithms import selBestDistinct
 from deap_vsr.gp.scoring import scored
 from deap_vsr.gp.toolbox import has_ephemeral, meaning, primitive_set_of, with_ephemeral, with_set
 from deap_vsr.lab.oracle import Oracle
+from deap_vsr.search.pool import Schedule
 from deap_vsr.tree import Constant, is_ephemeral
 from deap_vsr.tree.operators import from_function
 from deap_vsr.tree.recognise import Own
@@ -167,7 +168,7 @@ def _takes_numbers(primitive: gp.Primitive, pset: gp.PrimitiveSetTyped) -> bool:
     return True
 
 
-def columns_of(schedule: Any, names: Sequence[str], n_vars: int) -> tuple[tuple[int, ...], ...]:
+def _columns_of(schedule: Any, names: Sequence[str], n_vars: int) -> tuple[tuple[int, ...], ...]:
     """Return a schedule as groups of columns: given as such, as columns, or as names of the set's arguments."""
     groups = [name.strip() for name in schedule.split(",")] if isinstance(schedule, str) else list(schedule)
 
@@ -185,3 +186,24 @@ def columns_of(schedule: Any, names: Sequence[str], n_vars: int) -> tuple[tuple[
     if sorted(c for group in found for c in group) != list(range(n_vars)):
         raise VsrError(f"schedule {schedule!r} does not free each of {', '.join(names)} once")
     return found
+
+
+def groups_of(schedule: str | Sequence[Any] | None, script: Script, oracle: Any) -> Schedule | None:
+    """Return the groups of columns that are freed, in order; None for "auto"."""
+    n_vars = len(oracle.variables)
+    numeric = tuple((column,) for column in range(n_vars))
+    if schedule is None and hasattr(oracle, "schedule"):
+        if not oracle.has_control:
+            warnings.warn(
+                "the rows of the table hold nothing constant while something else varies, so nothing can be "
+                "controlled: all variables are free in one round, and constants are fitted",
+                stacklevel=4,
+            )
+        return tuple(oracle.schedule())
+    if schedule is None or schedule == "numeric":
+        return numeric
+    return (
+        None
+        if isinstance(schedule, str) and schedule == "auto"
+        else _columns_of(schedule, script.pset.arguments, n_vars)
+    )

@@ -20,7 +20,7 @@ from deap_vsr.forms.searches import searches
 from deap_vsr.gp.algorithms import restore_rows, rows_of
 from deap_vsr.gp.answers import answers_of, differing
 from deap_vsr.gp.regressor import ToolboxRegressor, restore_random
-from deap_vsr.gp.script import Script, columns_of
+from deap_vsr.gp.script import Script, groups_of
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import Oracle
@@ -99,7 +99,7 @@ def eaVertical(
     if expansion not in ("joint", "slotwise"):
         raise VsrError(f"unknown expansion {expansion!r}; known are joint and slotwise")
     script = Script.of(population, toolbox, oracle, fit_constants)
-    groups = _groups(schedule, script, oracle)
+    groups = groups_of(schedule, script, oracle)
     begun = _identity_of(population) if checkpoint is not None else {}
     # The whole run follows the standard random module, as DEAP's users expect of one seed.
     rng = np.random.default_rng(random.getrandbits(64))
@@ -110,7 +110,7 @@ def eaVertical(
         _check_law(run.checkpoint, lab)
     while True:
         found = run.search(script, lab)
-        answer = answers_of(found, script, lab)
+        answer = answers_of(found, script, lab, run.settings.n_points)
         run.close(found, answer, lab)
         blamed = differing(answer[:1], script, lab)
         if not blamed or found.stopped_by == "interrupted":
@@ -200,27 +200,6 @@ class _Run:
         except KeyboardInterrupt as end:
             return Found.nothing(end)
         return found
-
-
-def _groups(schedule: str | Sequence[Any] | None, script: Script, oracle: Any) -> Schedule | None:
-    """Return the groups of columns that are freed, in order; None for "auto"."""
-    n_vars = len(oracle.variables)
-    numeric = tuple((column,) for column in range(n_vars))
-    if schedule is None and hasattr(oracle, "schedule"):
-        if not oracle.has_control:
-            warnings.warn(
-                "the rows of the table hold nothing constant while something else varies, so nothing can be "
-                "controlled: all variables are free in one round, and constants are fitted",
-                stacklevel=3,
-            )
-        return tuple(oracle.schedule())
-    if schedule is None or schedule == "numeric":
-        return numeric
-    return (
-        None
-        if isinstance(schedule, str) and schedule == "auto"
-        else columns_of(schedule, script.pset.arguments, n_vars)
-    )
 
 
 def _slotwise(lab: Lab, regressor: Regressor, groups: Schedule | None) -> Found | None:
