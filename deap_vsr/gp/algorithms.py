@@ -220,7 +220,7 @@ def _evaluating(toolbox: base.Toolbox, population: Sequence[Any]) -> Callable[..
     if own is not None and takes_trials(own):
         return own  # type: ignore[no-any-return]
     weights = population[0].fitness.weights if population else (-1.0,)
-    return scored(toolbox, primitive_set_of(toolbox), weights, True, n_starts=0, max_iterations=5)
+    return scored(toolbox, primitive_set_of(toolbox), weights, True, 4, n_starts=0, max_iterations=5)
 
 
 def _opened(individual: Any) -> Any:

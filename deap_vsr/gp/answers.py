@@ -27,7 +27,7 @@ from deap_vsr.tree.translate import to_catalogue, to_set
 
 #: Batches of points on which answers are scored, each as large as a trial of the search; and how few will do.
 BATCHES, LEAST = 6, 24
-#: So many of the hall are shortened, each with so many fits at the most: about a second.
+#: So many of the hall are shortened, each with so many fits at the most, fewer where functions are called: a second.
 SHORTENED, FITS = 3, 400
 #: What a shorter formula may leave of the longer one's error more; what counts as nothing; what counts as exact.
 ROOM, NOTHING, EXACT = 1.01, 1e-26, 1e-20
@@ -52,8 +52,8 @@ def answers_of(found: Found, script: Script, lab: Lab, n_points: int) -> list[An
 
     Of exact formulas only the shortest stays: what is better by rounding is not better.
     """
-    trials = last_data(lab, n_points)
-    if not trials:
+    trials = [lab.measured()] if found.stopped_by == "interrupted" else last_data(lab, n_points)
+    if not trials or not len(trials[0].y):
         return []
     data = joined(trials)
     trees = [
@@ -116,7 +116,9 @@ def _trimmed(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
     if not np.isfinite(outcome.errors[0]):
         return tree
     allowed = ROOM * float(outcome.errors[0]) + NOTHING
-    best, left = outcome.trees[0], FITS
+    vocabulary = Vocabulary(lab.pset)
+    slow = not all(vocabulary.operator(node).known for node in tree if node.arity)
+    best, left = outcome.trees[0], FITS // 20 if slow else FITS
     while left > 0:
         for shorter in _smaller(best):
             left -= 1
@@ -128,7 +130,7 @@ def _trimmed(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
                 break
         else:
             break
-    return _rounded(fold(best, Vocabulary(lab.pset)), data, lab, allowed)
+    return _rounded(fold(best, vocabulary), data, lab, allowed)
 
 
 def _smaller(tree: MaskedTree) -> Iterator[MaskedTree]:

@@ -112,12 +112,14 @@ def scored(
     pset: gp.PrimitiveSetTyped,
     weights: Sequence[float],
     fit_constants: bool | str,
+    level: int = 5,
     **options: Any,
 ) -> Callable[..., Any]:
     """Return what evaluates individuals on a round's trials, made of what a script has registered.
 
     An `evaluate` that takes `trials` is used as it is. A `loss`, or an ``evaluate(individual, X, y)``, is called on
-    every trial. One that has points of its own cannot score a reduced form, and is named in a warning.
+    every trial. One that has points of its own cannot score a reduced form, and is named in a warning, in the line of
+    the caller at `level`.
     """
     if fit_constants not in (True, False, *KINDS):
         raise VsrError(f"fit_constants is {fit_constants!r}, expected True, False, {', '.join(KINDS)}")
@@ -138,7 +140,7 @@ def scored(
         warnings.warn(
             f"toolbox.evaluate ({_name(own)}) has points of its own, and cannot score a round's trials; the normalised "
             f"mean squared error is the fitness instead. To have your own, {RECIPE}",
-            stacklevel=4,
+            stacklevel=level,
         )
     return fitted
 

@@ -197,7 +197,7 @@ def groups_of(schedule: str | Sequence[Any] | None, script: Script, oracle: Any)
             warnings.warn(
                 "the rows of the table hold nothing constant while something else varies, so nothing can be "
                 "controlled: all variables are free in one round, and constants are fitted",
-                stacklevel=4,
+                stacklevel=3,
             )
         return tuple(oracle.schedule())
     if schedule is None or schedule == "numeric":

@@ -44,8 +44,7 @@ def controlled(pset: gp.PrimitiveSetTyped, columns: Sequence[int]) -> list[str]:
 def restricted(pset: gp.PrimitiveSetTyped, columns: Sequence[int]) -> gp.PrimitiveSetTyped:
     """Return a view of a primitive set in which, of the variables, only `columns` are terminals.
 
-    An ephemeral constant is there as often as all literals together: it is what fits, and many literals would crowd
-    it out.
+    Variables and ephemeral constants are there about as often as all literals: many of these would crowd them out.
     """
     view = copy.copy(pset)
     held = controlled(pset, columns)
@@ -53,8 +52,11 @@ def restricted(pset: gp.PrimitiveSetTyped, columns: Sequence[int]) -> gp.Primiti
     for kind, terminals in pset.terminals.items():
         kept = [t for t in terminals if isinstance(t, gp.MetaEphemeral) or t.value not in held]
         drawn = [t for t in kept if isinstance(t, gp.MetaEphemeral)]
-        literals = [t for t in kept if t not in drawn and t.value not in pset.arguments]
-        view.terminals[kind] = kept + (len(literals) // max(len(drawn), 1) - 1) * drawn
+        named = [t for t in kept if t not in drawn and t.value in pset.arguments]
+        n_literals = len(kept) - len(drawn) - len(named)
+        view.terminals[kind] = list(kept)
+        for wanted in (named, drawn):
+            view.terminals[kind] += (n_literals // max(len(wanted), 1) - 1) * wanted
     return view
 
 

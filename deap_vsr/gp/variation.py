@@ -88,7 +88,7 @@ def mutUniform(individual: T, expr: Callable[..., list[Any]], pset: gp.Primitive
 
 
 def mutNodeReplacement(individual: T, pset: gp.PrimitiveSetTyped) -> tuple[T]:
-    """Replace a random node below the root, with nothing frozen at or below it, by another of the same arity and types."""
+    """Replace a random node below the root, with nothing frozen below it, by another of the same arity and types."""
     return replace_node(individual, pset, _below_root(individual) if len(individual) > 1 else [])
 
 
