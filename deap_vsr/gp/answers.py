@@ -29,6 +29,8 @@ from deap_vsr.tree.translate import to_catalogue, to_set
 BATCHES, LEAST = 6, 24
 #: So many of the hall are shortened, each with so many fits at the most, fewer where functions are called: a second.
 SHORTENED, FITS = 3, 400
+#: Steps of a fit that only asks whether something is idle: what is, is linear or as good as at once.
+ITERATIONS = 12
 #: What a shorter formula may leave of the longer one's error more; what counts as nothing; what counts as exact.
 ROOM, NOTHING, EXACT = 1.01, 1e-26, 1e-20
 #: What a digit costs beside a node, by hand: 1.7*a*b + 0.4*a is shorter than 1.7*a*(b + 0.235294117647).
@@ -112,6 +114,10 @@ def _other_forms(tree: MaskedTree, lab: Lab) -> Iterator[MaskedTree]:
 
 
 def _trimmed(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
+    """Return a formula without what does nothing: where a constant or an operand does as well as a sub-tree, it stays.
+
+    From the root on, so that much goes at once; twice, as what is left may make more of it idle.
+    """
     outcome = lab.fit(reopened(tree), data, n_starts=0)
     if not np.isfinite(outcome.errors[0]):
         return tree
@@ -119,37 +125,34 @@ def _trimmed(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
     vocabulary = Vocabulary(lab.pset)
     slow = not all(vocabulary.operator(node).known for node in tree if node.arity)
     best, left = outcome.trees[0], FITS // 20 if slow else FITS
-    while left > 0:
-        for shorter in _smaller(best):
-            left -= 1
-            again = lab.fit(shorter, data, n_starts=0)
-            if again.errors[0] <= allowed:
-                best = again.trees[0]
-                break
-            if left <= 0:
-                break
-        else:
-            break
+    for _ in range(2):
+        position = 0
+        while position < len(best) and left > 0:
+            for shorter in _smaller(best, position):
+                left -= 1
+                again = lab.fit(shorter, data, n_starts=0, max_iterations=ITERATIONS)
+                if again.errors[0] <= allowed:
+                    best = again.trees[0]
+                    break
+            else:
+                position += 1
     return _rounded(fold(best, vocabulary), data, lab, allowed)
 
 
-def _smaller(tree: MaskedTree) -> Iterator[MaskedTree]:
-    """Yield trees in which a sub-tree is a constant, or one of its operands; the shortest first."""
-    found: list[tuple[int, int, list[Any]]] = []
-    for position, node in enumerate(tree):
-        if not node.arity:
-            continue
-        place = tree.searchSubtree(position)
-        constant = Constant(1.0, True, True, node.ret)
-        found.append((len(tree) - (place.stop - place.start) + 1, len(found), [place, [constant]]))
-        first = position + 1
-        for _ in range(node.arity):
-            operand = tree.searchSubtree(first)
-            first = operand.stop
-            if tree[operand.start].ret == node.ret:
-                kept = list(tree[operand])
-                found.append((len(tree) - (place.stop - place.start) + len(kept), len(found), [place, kept]))
-    for _, _, (place, nodes) in sorted(found, key=lambda item: item[:2]):
+def _smaller(tree: MaskedTree, position: int) -> Iterator[MaskedTree]:
+    """Yield trees in which the sub-tree at a place is a constant, or one of its operands, the shortest first."""
+    node = tree[position]
+    if not node.arity:
+        return
+    place = tree.searchSubtree(position)
+    choices: list[list[Any]] = [[Constant(1.0, True, True, node.ret)]]
+    first = position + 1
+    for _ in range(node.arity):
+        operand = tree.searchSubtree(first)
+        first = operand.stop
+        if tree[operand.start].ret == node.ret:
+            choices.append(list(tree[operand]))
+    for nodes in sorted(choices, key=len):
         yield MaskedTree([*tree[: place.start], *nodes, *tree[place.stop :]])
 
 
