@@ -15,7 +15,7 @@ TOLD = {"no_constants": "no ephemeral constant", "table_scattered": "nothing con
 
 
 def best_of(kind, version):
-    """Return the best individual of a script, and what was said in warnings; the classes that it makes go afterwards."""
+    """Return the best individual of a script, and what was said in warnings; the classes it makes go afterwards."""
     before = set(vars(creator))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
