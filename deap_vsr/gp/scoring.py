@@ -103,6 +103,8 @@ def values_of(outcome: Fit, weights: Sequence[float]) -> tuple[float, ...]:
             raise VsrError(f"the loss returns {len(outcome.values)} value(s), the fitness has {len(weights)} weight(s)")
         pairs = zip(outcome.values, weights, strict=True)
         return tuple(value if math.isfinite(value) else math.copysign(WORST, -weight) for value, weight in pairs)
+    if len(weights) > 1:
+        raise VsrError(f"the fitness has {len(weights)} weights, evaluate returns one error; {RECIPE}")
     error = outcome.error if math.isfinite(outcome.error) else WORST
     return (1.0 / (1.0 + error) if weights[0] > 0 else error,)
 

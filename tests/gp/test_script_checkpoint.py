@@ -36,13 +36,10 @@ def hard(X):
 def test_a_run_with_a_tournament_and_chapters_goes_on_as_if_never_killed(tmp_path, kill_after):
     kill_after(None)
     whole = run(function=hard)
-    for seed in range(2):
-        path = tmp_path / f"{seed}.json"
-        found, killed = survive(
-            lambda path=path: run(function=hard, checkpoint=path, resume=True), kill_after, seeded_saves(seed)
-        )
-        assert killed >= 3
-        assert found == whole
+    path = tmp_path / "run.json"
+    found, killed = survive(lambda: run(function=hard, checkpoint=path, resume=True), kill_after, seeded_saves(0))
+    assert killed >= 3
+    assert found == whole
 
 
 def other_law(X):

@@ -70,8 +70,12 @@ def test_a_loss_of_another_number_of_values_and_several_weights_without_a_loss_a
     toolbox.register("loss", lambda y, prediction, individual: (1.0,))
     with pytest.raises(vsr.VsrError, match=r"returns 1 value\(s\), the fitness has 2 weight\(s\)"):
         run(toolbox, TwoObjectives)
-    with pytest.raises(vsr.VsrError, match=r"2 weights.*register a loss"):
-        run(toolbox_of(), TwoObjectives)
+    for evaluate in (None, vsr.evaluateFit):
+        toolbox = toolbox_of()
+        if evaluate is not None:
+            toolbox.register("evaluate", evaluate, pset=PSET)
+        with pytest.raises(vsr.VsrError, match=r"2 weights.*register a loss"):
+            run(toolbox, TwoObjectives)
 
 
 def test_an_evaluate_with_points_of_its_own_is_named_once_with_what_to_do():
