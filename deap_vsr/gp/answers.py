@@ -29,6 +29,8 @@ from deap_vsr.tree.translate import to_catalogue, to_set
 BATCHES, LEAST = 6, 24
 #: So many of the hall are shortened, each with so many fits at the most, fewer where functions are called: a second.
 SHORTENED, FITS = 3, 400
+#: Of trees of more nodes only the best is shortened: each fit takes some ten milliseconds.
+LARGE = 60
 #: Steps of a fit that only asks whether something is idle: what is, is linear or as good as at once.
 ITERATIONS = 12
 #: What a shorter formula may leave of the longer one's error more; what counts as nothing; what counts as exact.
@@ -59,7 +61,9 @@ def answers_of(found: Found, script: Script, lab: Lab, n_points: int) -> list[An
         return []
     data = joined(trials)
     trees = [
-        shortened(tree, data, lab) if place < SHORTENED else fold(tree, Vocabulary(script.pset))
+        shortened(tree, data, lab)
+        if place < (SHORTENED if len(tree) <= LARGE else 1)
+        else fold(tree, Vocabulary(script.pset))
         for place, (_, tree) in enumerate(found.hall)
     ]
     exact = [tree for tree in trees if lab.fit(literals(tree), data).errors[0] <= EXACT]
