@@ -33,6 +33,14 @@ def known_operators(pset: gp.PrimitiveSetTyped) -> dict[str, gp.Primitive]:
     return {**known, **{name: primitive for name, primitive in guarded.items() if name not in known}}
 
 
+def names_are_ours(pset: gp.PrimitiveSetTyped | None, names: Sequence[str]) -> bool:
+    """Whether primitives of these names are what the catalogue calls so, and can stand beside any others."""
+    if pset is None:
+        return True
+    known = known_operators(pset)
+    return pset.ret is object and all(name in known and known[name].name == name for name in names)
+
+
 def to_catalogue(tree: Sequence[Node], pset: gp.PrimitiveSetTyped) -> MaskedTree | None:
     """Return a tree of a user's set in operators of the catalogue and x1, x2, ...; None if it holds others.
 

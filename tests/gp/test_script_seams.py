@@ -252,6 +252,17 @@ def test_the_law_of_five_variables_without_constants_is_exact_slot_by_slot():
     assert len(logbook) >= 1
 
 
+def test_a_set_may_call_its_operators_what_it_likes():
+    pset = gp.PrimitiveSet("NAMES", 3)
+    pset.addPrimitive(np.add, 2, name="mul")
+    pset.addPrimitive(np.multiply, 2, name="add")
+    pset.addPrimitive(np.subtract, 2)
+    pset.addEphemeralConstant("names_constant", functools.partial(random.uniform, -1, 1))
+    asked = vsr.CallableOracle(lambda X: X[:, 0] * (X[:, 1] + 2.0) + 3.0 * (X[:, 1] + 2.0), [(1, 5)] * 3)
+    _, found, _ = run(toolbox_with(pset), oracle=asked, ngen=30)
+    assert found[0].fitness.values[0] < 1e-12
+
+
 # --- manners ------------------------------------------------------------------------------
 
 
