@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deap_vsr.engine import fit
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
+    from deap_vsr.gp.rounds import freeze, rounds
     from deap_vsr.gp.variation import (
         cxOnePoint,
         cxOnePointLeafBiased,
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     )
     from deap_vsr.gp.vertical import eaVertical
     from deap_vsr.lab.programs import ProgramOracle
+    from deap_vsr.lab.table import TableOracle
     from deap_vsr.methods import discover
     from deap_vsr.result import Result
+    from deap_vsr.tree.translate import from_individual, to_individual
 
 __version__ = "0.2.0.dev0"
 
@@ -51,6 +54,7 @@ __all__ = [
     "ProgramOracle",
     "Relative",
     "Result",
+    "TableOracle",
     "ToolboxRegressor",
     "Trial",
     "Variable",
@@ -63,6 +67,8 @@ __all__ = [
     "eaVertical",
     "evaluateFit",
     "fit",
+    "freeze",
+    "from_individual",
     "load_equation",
     "metrics",
     "mutEphemeral",
@@ -74,9 +80,11 @@ __all__ = [
     "mutUniform",
     "primitive_set",
     "register_operator",
+    "rounds",
     "sample_trials",
     "selBestDistinct",
     "staticLimit",
+    "to_individual",
 ]
 
 #: Where the names live that need numba, which is not imported before one of them is used.
@@ -85,8 +93,11 @@ _LAZY = {
     "methods": ("discover",),
     "lab.programs": ("ProgramOracle",),
     "result": ("Result",),
+    "lab.table": ("TableOracle",),
+    "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
+    "gp.rounds": ("freeze", "rounds"),
     "gp.vertical": ("eaVertical",),
     "gp.variation": (
         "cxOnePoint",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -13,8 +13,8 @@ from deap_vsr.doors import Asked, Door, Problem, doors
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.engine.warm import compile_kernels
 from deap_vsr.errors import OutOfQueriesError, VsrError
-from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.forms.searches import searches
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.domains import Domains
@@ -27,17 +27,15 @@ from deap_vsr.narrate import hint, logger, narrated
 from deap_vsr.peers import DEFAULT_SECONDS, PEERS
 from deap_vsr.problems.equation import Equation
 from deap_vsr.result import Result, Results
-from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.before import with_measured_before
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, Progress
-from deap_vsr.search.sequence import in_sequence, slots_first
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.sequence import in_sequence
+from deap_vsr.search.slotwise import SlotOptions
 from deap_vsr.search.standing import THOROUGH, Standing, points_to_attack, points_to_keep, standing
-from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import simplest_first, vertical
 
 if TYPE_CHECKING:
@@ -433,28 +431,10 @@ def _search(
     exact = SlotOptions.within(lab.budget.queries_left(), lab.n_vars)
     used = {"slotwise": asdict(exact), "slotwise_in_noise": asdict(SlotOptions.in_noise()), **used}
     try:
-        schedule, found = in_sequence(lab, _expansions(method, slots, exact, joint, lab), fixed, tell)
+        schedule, found = in_sequence(lab, searches(method.then, slots, lab, joint), fixed, tell)
     except (OutOfQueriesError, KeyboardInterrupt) as end:  # before anything could be found
         schedule, found = (), Found.nothing(end)
     return schedule, found, used
-
-
-def _expansions(
-    method: Method, slots: Regressor, exact: SlotOptions, joint: Joint, lab: Lab
-) -> Iterator[Joint | Slotwise | Anchored | Sums]:
-    """Yield the searches of a method, one after the other: as few points as do first, then what the answers allow."""
-    if "anchored" in method.then:
-        yield Anchored(slots)
-    lab.begin()
-    if "anchored" in method.then and lab.evidence.certain:
-        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
-    for name in slots_first([name for name in method.then if name != "anchored"], lab):
-        if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-            yield Sums(atoms_of)
-        elif name == "slotwise":
-            yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
-        elif name == "joint":
-            yield joint
 
 
 def _schedule(wanted: str | Sequence[str], lab: Lab) -> Schedule:

@@ -197,6 +197,7 @@ def test_trees_over_an_own_set_are_printed_with_its_names():
     assert "operatorname{larger}" in tree.to_latex(TUTORIAL)
 
 
-def test_a_user_s_own_division_is_no_division_to_sympy():
+def test_a_protected_division_keeps_its_name_and_is_a_division_to_sympy():
     tree = MaskedTree([TUTORIAL.mapping["div"], TUTORIAL.mapping["height"], TUTORIAL.mapping["x1"]])
-    assert str(tree.to_sympy(TUTORIAL)) == "div(height, x1)"
+    assert tree.to_infix(TUTORIAL) == "div(height, x1)"
+    assert str(tree.to_sympy(TUTORIAL)) == "height/x1"
