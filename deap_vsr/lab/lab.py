@@ -49,8 +49,10 @@ class Lab:
         Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
-        with a random stream of its own: go on as if `n` points had been asked. ``evaluate(X)`` may give the standard
-        error of each answer too: a tuple of two arrays.
+        with a random stream of its own: go on as if `n` points had been asked; `before`, measurements that are there
+        already, a tuple of X (n, n_vars), y (n,) and standard errors (n,), which cost nothing; ``as_set(X, y, sigma)``,
+        for answers that were moved to the points that were asked: those points at which they were really measured, and
+        what was measured there. ``evaluate(X)`` may give the standard error of each answer too: a tuple of two arrays.
     budget : default: no limits
     rng : numpy Generator
     log : path of a CSV file, optional
@@ -84,6 +86,9 @@ class Lab:
         self.rng = rng if rng is not None else np.random.default_rng(0)
         self._batching = Batches(self.variables, batch)  # parts share it
         self.log = Log([variable.name for variable in self.variables], log)
+        if getattr(oracle, "before", None) is not None:
+            X, y, sigma = oracle.before  # type: ignore[attr-defined]
+            self.log.add(X, y, np.zeros(len(y), bool), sigma)
         self.pset = pset
         self.evidence: Evidence = Exact()
         self.verify: int | None = None
@@ -327,8 +332,11 @@ class Lab:
         if good.sum() > MAX_FITTED:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)
-        y, weights = self._weighted(self.log.y[good] / self.scale, self.log.sigma[good] / self.scale)
-        return Trial(self.log.X[good], y, tuple(range(self.n_vars)), weights, int((~good).sum()))
+        X, y, sigma = self.log.X[good], self.log.y[good], self.log.sigma[good]
+        if hasattr(self.oracle, "as_set"):
+            X, y, sigma = self.oracle.as_set(X, y, sigma)
+        y, weights = self._weighted(y / self.scale, sigma / self.scale)
+        return Trial(X, y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
     # --- fitting ---
 

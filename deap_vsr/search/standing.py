@@ -16,6 +16,7 @@ from deap_vsr.lab.look import drift
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import on_grid
 from deap_vsr.search.anonymous import anonymous, polynomials
 from deap_vsr.search.finish import EXACT, finished_in_noise, reopened, wider
 from deap_vsr.search.records import Found
@@ -238,7 +239,8 @@ class Attack:
         point: Array = self.lab.draw(1)[0]
         for i, variable in enumerate(self.lab.variables):
             if variable.sampling != "integer" and variable.sign != "both":
-                point[i] = variable.low if self.lab.rng.uniform() < 0.5 else variable.high
+                edge = variable.low if self.lab.rng.uniform() < 0.5 else variable.high
+                point[i] = on_grid(variable, np.array([edge]))[0]
         return point
 
     def _beside_furthest(self) -> Array | None:
@@ -249,8 +251,7 @@ class Attack:
             return None
         point = 0.5 * (known.X[int(np.argmax(self._off(known)))] + lab.draw(1)[0])
         for i, variable in enumerate(lab.variables):
-            if variable.sampling == "integer":
-                point[i] = np.round(point[i])
+            point[i] = np.round(point[i]) if variable.sampling == "integer" else on_grid(variable, point[i : i + 1])[0]
         inside = [bool(_reaches(variable, point[i : i + 1])[0]) for i, variable in enumerate(lab.variables)]
         return point if all(inside) else None
 
@@ -363,7 +364,7 @@ def _spread_out(variables: Sequence[Variable], count: int, rng: np.random.Genera
             values = variable.low + places * (variable.high - variable.low)
         if variable.sign == "both":
             values = values * rng.choice([-1.0, 1.0], count)
-        columns.append(values)
+        columns.append(on_grid(variable, values))
     return np.column_stack(columns)
 
 
