@@ -44,7 +44,7 @@ def plot_path(result: Result) -> Figure:
     Other attempts, and earlier passes through the schedule, are left out.
     """
     rounds = result.path
-    trees = [short_numbers(record.tree) for record in rounds]
+    trees = [short_numbers(record.tree, result.names) for record in rounds]
     leaves = [sum(node.arity == 0 for node in tree) for tree in trees]
     heights = [tree.height + 1.6 for tree in trees]
     figure = figure_of(max(6.0, 0.52 * max(leaves, default=1) + 1), max(2.0, 0.62 * sum(heights) + 0.8))
@@ -54,12 +54,12 @@ def plot_path(result: Result) -> Figure:
     axes = figure.subplots(len(rounds), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
     for axis, record, tree in zip(axes, rounds, trees, strict=True):
         _draw_tree(axis, tree, record.tree)
-        held = " ".join(f"x{column + 1}" for column in record.controlled) or "nothing"
-        free = " ".join(f"x{column + 1}" for column in record.freed)
+        held = " ".join(map(result.names.name, record.controlled)) or "nothing"
+        free = " ".join(map(result.names.name, record.freed))
         fit = "" if record.accepted else "; does not fit"
-        formula = short_formula(record.tree)
+        formula = short_formula(record.tree, result.names)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
-        axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
+        axis.set_title(f"free: {free}; held: {held}{fit}\n{result.names.output} = {formula}", loc="left", fontsize=9)
     figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
     return figure
 
@@ -80,6 +80,11 @@ def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
     axis.set_xlim(-0.7, max(x for x, _ in places) + 0.7)
     axis.set_ylim(min(y for _, y in places) - 0.5, 0.5)
     axis.set_axis_off()
+
+
+def _text(label: str) -> str:
+    """Return a label as matplotlib shows it as it is: dollars would begin a formula."""
+    return label.replace("$", r"\$")
 
 
 def _leaf_text(node: Node) -> str:
@@ -127,11 +132,11 @@ def plot_slots(result: Result, most: int = 6) -> Figure:
             bars = None if table.errors is None else 2.0 * table.errors[k]
             style = {"fmt": "o", "color": line.get_color(), "markersize": 4, "elinewidth": 1}
             axis.errorbar(table.x, values, bars, label=f"setting {k + 1}", **style)
-        name = f"x{table.column + 1}"
-        axis.set_xlabel(name)
+        axis.set_xlabel(_text(result.names.label(table.column)))
         axis.set_ylabel("slot")
-        free = " ".join(f"x{column + 1}" for column in record.freed if column != table.column) or "nothing else"
-        axis.set_title(f"{table.form.to_infix(skeleton=True)}   (free: {free})", fontsize=9)
+        free = " ".join(result.names.name(column) for column in record.freed if column != table.column)
+        form = short_formula(table.form, result.names)
+        axis.set_title(f"{form}   (free: {free or 'nothing else'})", fontsize=9)
     for axis in axes[len(tables) :]:
         axis.set_axis_off()
     axes[0].legend(fontsize=8)

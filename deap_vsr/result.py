@@ -13,11 +13,12 @@ import deap_vsr
 from deap_vsr.errors import ExpressionError
 from deap_vsr.judge.metrics import Verdict, judge
 from deap_vsr.lab.lab import Lab
-from deap_vsr.problems.equation import Equation
+from deap_vsr.problems.equation import Equation, Variable
 from deap_vsr.search.checkpoint import tree_state
 from deap_vsr.search.records import Found, Round
 from deap_vsr.search.standing import Standing
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.names import Names
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +61,10 @@ class Result:
     """Answers that were left out, as asking again did not confirm them: the point, and y."""
     batches: int = 0
     """Batches in which the points were asked; its largest size, if there is one, is among the settings."""
+    variables: tuple[Variable, ...] = ()
+    """The inputs of the problem, with names, units and domains."""
+    names: Names = field(default_factory=Names)
+    """What the variables and the answer are called in formulas, tables and pictures."""
 
     @classmethod
     def of(
@@ -103,6 +108,8 @@ class Result:
             error=_error(found, lab),
             outliers=tuple((tuple(x.tolist()), float(y)) for x, y in zip(*lab.log.outliers, strict=True)),
             batches=lab.batches,
+            variables=lab.variables,
+            names=lab.names,
         )
 
     @property
@@ -123,7 +130,7 @@ class Result:
     def __repr__(self) -> str:
         """Return the formula, how it stands, and what it cost."""
         cost = f"{self.oracle_queries} points{self.in_batches}, {self.seconds:.1f} s"
-        return f"<Result {self.status}: y = {self.expression or '?'} ({self.reason}; {cost})>"
+        return f"<Result {self.status}: {self.names.output} = {self.formula or '?'} ({self.reason}; {cost})>"
 
     @property
     def in_batches(self) -> str:
@@ -133,19 +140,24 @@ class Result:
 
     @property
     def expression(self) -> str:
-        """The formula as text; empty if none was found."""
+        """The formula as text in x1, x2, ..., as ``MaskedTree.from_infix`` reads it; empty if none was found."""
         return self.tree.to_infix() if self.tree is not None else ""
 
     @property
+    def formula(self) -> str:
+        """The formula as text in the names of the variables; empty if none was found."""
+        return self.names.named(self.tree).to_infix() if self.tree is not None else ""
+
+    @property
     def latex(self) -> str:
-        """The formula in LaTeX; empty if none was found."""
-        return self.tree.to_latex() if self.tree is not None else ""
+        """The formula in LaTeX, in the names of the variables; empty if none was found."""
+        return self.names.named(self.tree).to_latex() if self.tree is not None else ""
 
     @property
     def sympy(self) -> str:
-        """The formula as sympy prints it; empty if there is none or it is too deep for sympy."""
+        """The formula as sympy prints it, in the names of the variables; empty if there is none or it is too deep."""
         try:
-            return str(self.tree.to_sympy()) if self.tree is not None else ""
+            return str(self.names.named(self.tree).to_sympy()) if self.tree is not None else ""
         except ExpressionError:
             return ""
 
@@ -169,6 +181,12 @@ class Result:
             "settings": self.settings,
             "version": self.version,
             "expression": self.expression,
+            "formula": self.formula,
+            "output": {"name": self.names.output, "unit": self.names.unit},
+            "variables": [
+                {"name": v.name, "symbol": self.names.name(i), "unit": v.unit, "low": v.low, "high": v.high}
+                for i, v in enumerate(self.variables)
+            ],
             "sympy": self.sympy,
             "latex": self.latex,
             "standard_errors": list(self.standard_errors) if self.standard_errors is not None else None,
@@ -190,12 +208,15 @@ class Result:
             "outside": self.standing.outside,
             "found_by": self.standing.search,
             "lead": self.standing.lead,
-            "rivals": [{"expression": tree.to_infix(), "behind": behind} for behind, tree in self.standing.rivals],
+            "rivals": [
+                {"expression": tree.to_infix(), "formula": self.names.named(tree).to_infix(), "behind": behind}
+                for behind, tree in self.standing.rivals
+            ],
             "error": self.error,
             "outliers": [{"x": list(x), "y": y} for x, y in self.outliers],
             "peak_memory_mb": self.peak_memory_mb,
             "stopped_by": self.stopped_by,
-            "rounds": [_round_json(record) for record in self.rounds],
+            "rounds": [_round_json(record, self.names) for record in self.rounds],
         }
         cleaned: dict[str, Any] = _finite(plain)
         return cleaned
@@ -226,11 +247,12 @@ def path_of(freed: Sequence[Sequence[Any]], accepted: Sequence[bool]) -> list[in
     return path
 
 
-def _round_json(record: Round) -> dict[str, Any]:
+def _round_json(record: Round, names: Names) -> dict[str, Any]:
     return {
         "freed": [f"x{column + 1}" for column in record.freed],
         "controlled": [f"x{column + 1}" for column in record.controlled],
         "expression": record.tree.to_infix(),
+        "formula": names.named(record.tree).to_infix(),
         "nodes": tree_state(record.tree),
         "errors": list(record.errors),
         "constants": [list(row) for row in record.constants],

@@ -27,6 +27,7 @@ from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.names import Names
 from deap_vsr.tree.operators import Array, Flags, Indices
 from deap_vsr.tree.translate import known_operators
 
@@ -85,6 +86,7 @@ class Lab:
         self.budget = budget or Budget()
         self.rng = rng if rng is not None else np.random.default_rng(0)
         self._batching = Batches(self.variables, batch)  # parts share it
+        self.names = Names.of(self.variables, getattr(oracle, "output", ""), getattr(oracle, "unit", ""))
         self.log = Log([variable.name for variable in self.variables], log)
         if getattr(oracle, "before", None) is not None:
             X, y, sigma = oracle.before  # type: ignore[attr-defined]

@@ -47,7 +47,9 @@ class Log:
         self._size = 0
         self._unread: dict[bytes, deque[tuple[float, float]]] = {}
         self._known: dict[bytes, tuple[float, float]] = {}
-        self._columns = (*self.names, "y")
+        answer, error = (_free(name, self.names) for name in ("y", "sigma"))
+        self._columns: tuple[str, ...] = (*self.names, answer)
+        self._with_errors = (*self.names, answer, error)
         self._left_out: list[int] = []
         self._path = None if path is None else Path(path)
         if self._path is not None:
@@ -146,9 +148,9 @@ class Log:
             rows = list(csv.reader(whole.split("\n")))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise LogError(f"{path}: cannot be used as a log: {error}") from None
-        if rows[0] == [*self.names, "y", "sigma"]:
-            self._columns = (*self.names, "y", "sigma")
-        elif rows[0] != [*self.names, "y"]:
+        if rows[0] == list(self._with_errors):
+            self._columns = self._with_errors
+        elif rows[0] != list(self._columns):
             found = (whole or torn).split("\n")[0]
             raise LogError(f"{path}: line 1 is {short(found)!r}, expected {header.rstrip()!r}")
         for number, row in enumerate(rows[1:], 2):
@@ -163,7 +165,7 @@ class Log:
         values = []
         for name, text in zip(self._columns, row, strict=True):
             try:
-                values.append(math.nan if name == "sigma" and not text else float(text))
+                values.append(math.nan if name == self._with_errors[-1] and not text else float(text))
             except ValueError:
                 raise LogError(f"{path}: line {number}: {name} is {short(text)!r}, expected a number") from None
             if name in self.names and not math.isfinite(values[-1]):
@@ -176,8 +178,8 @@ class Log:
 
     def _write(self, path: Path, rows: Array) -> None:
         try:
-            if "sigma" not in self._columns and np.isfinite(rows[:, -1]).any():
-                self._columns += ("sigma",)
+            if self._columns != self._with_errors and np.isfinite(rows[:, -1]).any():
+                self._columns = self._with_errors
                 _, *lines = path.read_text(encoding="utf-8").splitlines()
                 write_atomically(path, _line(self._columns) + "".join(f"{line},\n" for line in lines))
             text = "".join(self._row(row) for row in rows.tolist())
@@ -189,6 +191,13 @@ class Log:
     def _row(self, values: Sequence[float]) -> str:
         *known, sigma = map(repr, values)
         return ",".join([*known, "" if sigma == "nan" else sigma][: len(self._columns)]) + "\n"
+
+
+def _free(name: str, names: Sequence[str]) -> str:
+    """Return what a column is called that is no variable's: `name`, with a _ behind it where a variable has it."""
+    while name in names:
+        name += "_"
+    return name
 
 
 def _keys(X: Array) -> Iterator[bytes]:

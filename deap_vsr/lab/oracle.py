@@ -286,4 +286,4 @@ def _variable(given: Variable | tuple[float, float], index: int) -> Variable:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise OracleError(f"domain of variable {index + 1} is ({low}, {high}), expected finite numbers low < high")
     name = f"x{index + 1}"
-    return Variable(name, float(low), float(high), "uniform", "as_range" if low < 0 else "positive", name)
+    return Variable(name, float(low), float(high), symbol=name)

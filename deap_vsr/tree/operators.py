@@ -273,6 +273,11 @@ def get(name: str) -> Operator:
         raise UnknownOperatorError(name, ", ".join(CATALOGUE)) from None
 
 
+def is_operator(name: str) -> bool:
+    """Whether formulas have an operator that is written so: one of the catalogue, or of a user's own."""
+    return name in CATALOGUE or (name in _ALIASES and not _ALIASES[name].known)
+
+
 def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
     """Make a function of your own an operator that function sets may name; returns it.
 
