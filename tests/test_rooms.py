@@ -29,7 +29,7 @@ ORDER = (
     ("deap_vsr",),
     ("result", "peers"),
     ("methods", "terminal"),
-    ("compare", "bench"),
+    ("compare", "bench", "campaign"),
     ("cli",),
     ("__main__",),
 )

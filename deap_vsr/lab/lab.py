@@ -50,10 +50,10 @@ class Lab:
         Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
-        with a random stream of its own: go on as if `n` points had been asked; `before`, measurements that are there
-        already, a tuple of X (n, n_vars), y (n,) and standard errors (n,), which cost nothing; ``as_set(X, y, sigma)``,
-        for answers that were moved to the points that were asked: those points at which they were really measured, and
-        what was measured there. ``evaluate(X)`` may give the standard error of each answer too: a tuple of two arrays.
+        with a random stream of its own: go on as if `n` points had been asked; ``everything(X, y, sigma)``, for an
+        oracle that knows more than it was asked: given all answers so far and their standard errors, all that a formula
+        is to be fitted to, points as they were really set and data from before included. ``evaluate(X)`` may give the
+        standard error of each answer too: a tuple of two arrays.
     budget : default: no limits
     rng : numpy Generator
     log : path of a CSV file, optional
@@ -88,9 +88,6 @@ class Lab:
         self._batching = Batches(self.variables, batch)  # parts share it
         self.names = Names.of(self.variables, getattr(oracle, "output", ""), getattr(oracle, "unit", ""))
         self.log = Log([variable.name for variable in self.variables], log)
-        if getattr(oracle, "before", None) is not None:
-            X, y, sigma = oracle.before  # type: ignore[attr-defined]
-            self.log.add(X, y, np.zeros(len(y), bool), sigma)
         self.pset = pset
         self.evidence: Evidence = Exact()
         self.verify: int | None = None
@@ -335,8 +332,8 @@ class Lab:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)
         X, y, sigma = self.log.X[good], self.log.y[good], self.log.sigma[good]
-        if hasattr(self.oracle, "as_set"):
-            X, y, sigma = self.oracle.as_set(X, y, sigma)
+        if hasattr(self.oracle, "everything"):
+            X, y, sigma = self.oracle.everything(X, y, sigma)
         y, weights = self._weighted(y / self.scale, sigma / self.scale)
         return Trial(X, y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
