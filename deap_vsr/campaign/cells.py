@@ -114,7 +114,7 @@ def _why(text: str, given: str) -> str:
         return f"{found}, a bound; expected a number: leave the cell empty, put 0 into valid, and this into comment"
     if "±" in text or "+/-" in text or "+-" in text:
         return f"{found}; expected a number: what stands behind ± goes into the column sigma"
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity", "n/a", "na", "none", "null", "-", "--"):
+    if text.lower().lstrip("+-") in ("", "nan", "inf", "infinity", "n/a", "na", "none", "null"):
         return f"{found}; leave the cell empty where nothing was measured, and put 0 into valid where it failed"
     if re.fullmatch(r"[+-]?[0-9]+\s*/\s*[0-9]+", text):
         return f"{found}, a fraction; expected a number"

@@ -99,7 +99,9 @@ def table_of(raw: bytes, source: str) -> Table:
     text = _decoded(raw, source, notes)
     lines = text.split("\n")
     skipped = 0
-    while lines and (not lines[0].strip(' ,;\t"') or re.fullmatch(r"sep=.", lines[0].strip())):
+    while lines and (not lines[0].strip(' ,;\t"') or re.fullmatch(r"sep=.|#.*", lines[0].strip())):
+        if lines[0].lstrip().startswith("#"):
+            notes.append(f"row {skipped + 1}: begins with # and was left out")
         lines, skipped = lines[1:], skipped + 1
     if not lines:
         raise SheetError(f"{source}: row 1: is empty, expected the names of the columns")

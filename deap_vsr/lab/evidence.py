@@ -269,6 +269,8 @@ class Noisy:
     def moves(self, outcome: Fit) -> Flags:
         """Return for each open constant whether its value moves from trial to trial, as :meth:`Exact.moves`."""
         known = outcome.determined.all(axis=0)
+        if len(outcome.constants) == 1:
+            return np.ones(outcome.constants.shape[1], bool)
         with np.errstate(all="ignore"):
             weight = 1.0 / outcome.standard_errors**2
             distance = (weight * (outcome.constants - self.mean(outcome.constants, outcome.standard_errors)) ** 2).sum(

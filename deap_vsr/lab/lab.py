@@ -175,7 +175,7 @@ class Lab:
             raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
         if n_wanted:
             told[wanted] = self._measure(self._filled_up(X[wanted]))[:n_wanted]
-        return self._weighted(*(told / self.scale if self.scale != 1.0 else told).T)
+        return self.weighted(*(told / self.scale if self.scale != 1.0 else told).T)
 
     def wish(self, X: Array) -> None:
         """Say which points, (n_points, n_vars), are likely to be wanted later.
@@ -202,7 +202,7 @@ class Lab:
         reachable = getattr(self.oracle, "reachable", None)
         return np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
 
-    def _weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
+    def weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
         """Return answers and their weights: by their own standard errors, or else by what the evidence says."""
         told = np.isfinite(sigma) & (sigma >= 0)
         if self.evidence.certain or not told.any():
@@ -334,7 +334,7 @@ class Lab:
         X, y, sigma = self.log.X[good], self.log.y[good], self.log.sigma[good]
         if hasattr(self.oracle, "everything"):
             X, y, sigma = self.oracle.everything(X, y, sigma)
-        y, weights = self._weighted(y / self.scale, sigma / self.scale)
+        y, weights = self.weighted(y / self.scale, sigma / self.scale)
         return Trial(X, y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
     # --- fitting ---

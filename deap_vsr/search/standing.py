@@ -316,6 +316,9 @@ def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
         return "it was found by joint search after slots had failed, in noise"
     if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
         return "it is a sum with several numbers that were fitted, and slots were not tried"
+    n_loose = _n_loose(formula)
+    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
+        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
     for column, variable in enumerate(lab.variables):
         values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
         needed = max(_n_constants_of(formula, column) + 2, 3)
