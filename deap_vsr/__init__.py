@@ -31,7 +31,9 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.lab.programs import ProgramOracle
     from deap_vsr.methods import discover
+    from deap_vsr.result import Result
 
 __version__ = "0.2.0.dev0"
 
@@ -48,7 +50,9 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "ProgramOracle",
     "Relative",
+    "Result",
     "ToolboxRegressor",
     "Trial",
     "Variable",
@@ -82,6 +86,8 @@ _LAZY = {
     "campaign.campaign": ("Campaign",),
     "engine": ("fit",),
     "methods": ("discover",),
+    "lab.programs": ("ProgramOracle",),
+    "result": ("Result",),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),

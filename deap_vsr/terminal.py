@@ -84,7 +84,7 @@ def print_result(result: Result, console: Console) -> None:
         console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
     _print_standing(result, console)
     if result.standard_errors and result.noise > 0:
-        errors = ", ".join(f"{error:.2g}" for error in result.standard_errors)
+        errors = ", ".join(f"{c.standard_error:.2g} of {c.value:.6g}" for c in result.constants)
         console.print(f"standard errors of the constants, in order: {errors}", highlight=False, soft_wrap=True)
     if result.verdict is not None:
         how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
@@ -105,6 +105,8 @@ def _print_standing(result: Result, console: Console) -> None:
     lines = [f"{result.status}: {result.reason}"]
     if result.status == "found":  # else it may be wrong everywhere, as the reason says
         lines[0] += f"; it may be wrong in at most about {result.share:.1%} of the domain"
+    if result.status == "found" and not result.standing.outside and not result.equation:
+        lines.append("how far outside its domain may it be asked? --limit NAME=LOW:HIGH (limits=) makes it surer")
     lines += [
         f"rival, {behind:.1f} nats behind: {result.names.named(tree).to_infix()}"
         for behind, tree in result.standing.rivals

@@ -187,7 +187,7 @@ def _latex_index(index: str) -> str:
 
 def _latex_word(word: str) -> str:
     if len(word) == 1 and not word.isascii():
-        word = _greek(word)
+        word = greek_name(word)
     if word in _LETTERS or word in _CAPITALS:
         return r"o" if word == "omicron" else f"\\{word}"
     if word.isdecimal() or len(word) == 1:
@@ -195,7 +195,7 @@ def _latex_word(word: str) -> str:
     return rf"\mathrm{{{word}}}"
 
 
-def _greek(letter: str) -> str:
+def greek_name(letter: str) -> str:
     """Return the English name of a Greek letter, ``lambda`` for λ; what is none stays as it is."""
     match = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)|(MICRO) SIGN", unicodedata.name(letter, ""))
     if match is None:
