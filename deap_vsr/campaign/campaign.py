@@ -182,7 +182,7 @@ class Campaign:
         """Return rows as a sheet, with a file to fill in."""
         number = rows[-1].batch
         path = self.folder / f"sheet-{number}.csv"
-        if not path.exists():
+        if not path.exists() or not path.stat().st_size:  # what somebody has written into it stays
             files.write(path, files.sheet_text(state, rows))
         return Sheet(number, tuple(rows), state.setup.names, path=path)
 

@@ -17,6 +17,7 @@ from deap_vsr.campaign.status import Status, noise_text, status_of
 from deap_vsr.search.records import SolvedSlot
 from deap_vsr.tree.names import Names
 from deap_vsr.tree.notation import short_formula
+from deap_vsr.tree.simplify import literals
 
 #: Values of a slot's form that its line is drawn through.
 DRAWN = 60
@@ -76,7 +77,7 @@ def _head(state: State, look: Look, status: Status) -> str:
     names = look.result.names
     formula = "no formula yet"
     if status.formula and look.result.tree is not None:
-        formula = f"{names.output} = {short_formula(look.result.tree, names)}"
+        formula = f"{names.output} = {short_formula(literals(look.result.tree), names)}"
     counted = f"{status.measured} measured, {status.open} open, at most {status.points}; {status.sheets} sheets"
     full = f"<details><summary>all digits</summary><code>{escape(status.formula)}</code></details>"
     return (
@@ -231,7 +232,7 @@ def _measured(state: State, look: Look) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in ("id", *names, "formula", "comment"))
     rows = []
     for row, value in zip(state.measured, said, strict=True):
-        cells = [row.id or "-", *map(shown, row.x), shown(row.y) or "failed"]
+        cells = [row.id or "-", *(f"{x:.6g}" for x in row.x), f"{row.y:.6g}" if row.valid else "failed"]
         cells += [f"{value:.5g}" if np.isfinite(value) else "", row.comment]
         mark = ' class="off"' if row.id in far else ""
         rows.append(f"<tr{mark}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")

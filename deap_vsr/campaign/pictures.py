@@ -100,7 +100,7 @@ def _ticks(low: float, high: float) -> list[float]:
     """Return round numbers between two others."""
     rough = (high - low) / TICKS
     decade = 10.0 ** np.floor(np.log10(rough))
-    step = next(decade * factor for factor in (1.0, 2.0, 5.0, 10.0) if decade * factor >= rough)
+    step = next(decade * factor for factor in (1.0, 2.0, 5.0, 10.0) if decade * factor >= 0.7 * rough)
     first = np.ceil(low / step)
     return [float(f"{(first + i) * step:.10g}") for i in range(int(np.floor(high / step) - first) + 1)]
 

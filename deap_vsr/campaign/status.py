@@ -13,6 +13,7 @@ from deap_vsr.campaign.folder import DONE, FAILED, State
 from deap_vsr.campaign.replay import Answer, Look
 from deap_vsr.campaign.setup import Setup
 from deap_vsr.lab.oracle import Relative
+from deap_vsr.tree import is_variable
 from deap_vsr.tree.names import Names
 from deap_vsr.tree.notation import short_formula
 
@@ -75,15 +76,17 @@ def status_of(state: State, look: Look) -> Status:
     off = _off(state, look)
     waits = len(look.needed) > 0
     reason = result.reason
-    if waits:
-        reason = _so_far(look, state, off)
+    told = bool(state.everything) and result.tree is not None
     path = tuple(
         (_listed(names, record.freed), _listed(names, record.controlled), short_formula(record.tree, names))
         for record in result.path
         if record.accepted
     )
+    if waits:
+        told = told and any(map(is_variable, result.tree or ()))
+        reason = _so_far(look, path if not told else ())
     return Status(
-        formula=result.formula if state.everything else "",
+        formula=result.formula if told else "",
         status=result.status if not waits else "partial" if result.status == "partial" else "fits",
         reason=reason if state.everything else "nothing was measured yet",
         rivals=tuple(names.named(tree).to_infix() for _, tree in result.standing.rivals),
@@ -102,13 +105,15 @@ def status_of(state: State, look: Look) -> Status:
     )
 
 
-def _so_far(look: Look, state: State, off: Sequence[Any]) -> str:
-    """Return how the formula so far does, while points are missing."""
+def _so_far(look: Look, path: Sequence[tuple[str, str, str]]) -> str:
+    """Return how far the search has come, while points are missing: a reduced form, or what the formula leaves."""
     result = look.result
-    if result.tree is None or not state.everything:
-        return "no formula yet"
-    error = "" if result.error is None else f"; what it leaves is {100 * result.error:.2g} % of the spread"
-    return f"the search goes on{error}"
+    if path:
+        free, held, form = path[-1]
+        return f"the search goes on; with {held} held, {result.names.output} depends on {free} as {form}"
+    if result.error is None or result.error > 1.0:
+        return "the search goes on; no formula holds yet"
+    return f"the search goes on; what the formula so far leaves is {100 * result.error:.2g} % of the spread"
 
 
 def _listed(names: Names, columns: Sequence[int]) -> str:

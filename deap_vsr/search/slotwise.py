@@ -234,9 +234,11 @@ class Slotwise:
         count = self.options.n_settings if n_held else 1
         if not self.options.shared:
             return settings_that_show(lab, column, count, n_probed=self.options.n_probed)
-        if "setting" not in lab.facts:
-            lab.facts["setting"] = settings_that_show(lab, column, 1, n_probed=self.options.n_probed)
-        setting: Array | None = lab.facts["setting"]
+        setting: Array | None = lab.facts.get("setting")
+        if setting is None:
+            setting = settings_that_show(lab, column, 1, n_probed=self.options.n_probed)
+            if setting is not None:
+                lab.facts["setting"] = setting
         return setting
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:

@@ -54,10 +54,12 @@ def fill_in(path, law=enzyme, output="v", noise=0.0, rng=None):
     for row in rows:
         y = law(**{name: float(row[name]) for name in names})
         row[output] = repr(y * (1.0 + (noise * rng.standard_normal() if noise else 0.0)))
-    with path.open("w", newline="") as file:
+    new = path.with_suffix(".saved")  # as an editor saves: whole or not at all
+    with new.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
+    new.replace(path)
 
 
 def numbers(tree):
