@@ -1,7 +1,7 @@
 """Whole campaigns on the ten laws of campaign_laws.json: ``python benchmarks/campaign.py [noise|exact] [seed]``.
 
-Sheets of 12, knobs of three digits; readings with 1 % of normal noise, which is stated, and at most 200 of them, or exact
-ones and at most 80. Prints a row of a table for each law: how it ended, whether it has the right form, and its cost.
+Sheets of 12, knobs of three digits; readings with 1 % of normal noise, which is stated, and at most 200 of them, or
+exact ones and at most 80. Prints a row of a table for each law: how it ended, whether it has the right form, its cost.
 """
 
 import json

@@ -164,6 +164,17 @@ def _is_moved(one: Answer, setup: Setup) -> bool:
     return bool(np.isfinite(one.y) and (np.abs(one.x - one.asked) > room).any())
 
 
+def places(X: Array, setup: Setup) -> Array:
+    """Return where in their domains, from -1 to 1, variables are, (n, n_vars), in decades where they are positive."""
+    columns = []
+    for i, variable in enumerate(setup.variables):
+        x, low, high = X[:, i], variable.low, variable.high
+        if low > 0 and (x > 0).all():
+            x, low, high = np.log(x), float(np.log(low)), float(np.log(high))
+        columns.append(2.0 * (x - low) / (high - low) - 1.0)
+    return np.column_stack(columns)
+
+
 class _Shift:
     """What an answer would have been at the point that was asked, by a smooth model of all that was measured.
 
@@ -183,10 +194,9 @@ class _Shift:
         self.coefficients = np.linalg.solve(gram, basis.T @ (target - self.middle))
 
     def _basis(self, X: Array) -> Array:
-        low, high = np.array([(v.low, v.high) for v in self.setup.variables]).T
-        places = 2.0 * (X - low) / (high - low) - 1.0
-        pairs = [places[:, i] * places[:, j] for i in range(places.shape[1]) for j in range(i + 1)]
-        return np.column_stack([np.ones(len(X)), places, *pairs])
+        at = places(X, self.setup)
+        pairs = [at[:, i] * at[:, j] for i in range(at.shape[1]) for j in range(i + 1)]
+        return np.column_stack([np.ones(len(X)), at, *pairs])
 
     def at_asked(self, one: Answer) -> tuple[float, float]:
         """Return the answer at the point that was asked, and its standard error."""

@@ -12,6 +12,7 @@ import deap_vsr
 from deap_vsr.campaign.folder import DONE, FAILED, State
 from deap_vsr.campaign.replay import Answer, Look
 from deap_vsr.campaign.setup import Setup
+from deap_vsr.campaign.slips import slips
 from deap_vsr.lab.oracle import Relative
 from deap_vsr.tree import is_variable
 from deap_vsr.tree.names import Names
@@ -195,6 +196,8 @@ def _notes(state: State, look: Look, off: Sequence[tuple[str, float, float]]) ->
         notes.append(
             f"id {name}: {y:g} was measured where the formula says {said:.4g}: an outlier, or a typing error{slip}"
         )
+    if not off and look.result.status == "partial":
+        notes += slips(state.everything, setup)
     notes += [f"id {row.id}: the answer {row.y:g} was left out as an outlier" for row in _left_out(state, look)]
     drifted = drift(state)
     if drifted is not None:

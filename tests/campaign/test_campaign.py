@@ -149,6 +149,16 @@ def test_a_typing_error_is_pointed_out_by_its_row_where_the_formula_is_known(noi
     assert any("the decimal point?" in note for note in campaign.status().notes)
 
 
+@pytest.mark.parametrize(("factor", "word"), [(10.0, "decimal point"), (0.01, "decimal point"), (-1.0, "sign")])
+def test_a_slip_is_pointed_out_before_there_is_a_formula(tmp_path, factor, word):
+    campaign = new(tmp_path / "lab")
+    rows = measure(campaign.ask())
+    campaign.tell([row | {"v": row["v"] * factor} if row["id"] == "5" else row for row in rows])
+    assert any(note.startswith("id 5: ") and word in note for note in campaign.status().notes)
+    campaign.tell([rows[4]], replace_told=True)
+    assert not any("?" in note for note in campaign.status().notes)
+
+
 def test_a_set_point_that_was_missed_is_data_and_its_row_stays_open(tmp_path):
     campaign = new(tmp_path / "lab", noise="1 %")
     first = next(iter(campaign.ask()))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from deap_vsr import Campaign
 from deap_vsr.campaign import folder
 from deap_vsr.cli import app
+from deap_vsr.errors import VsrError
 
 INIT = ["--knob", "E[mg]=0.1:2", "--knob", "S[mM]=0.1:5:0.01", "--output", "v[mM/s]", "--noise", "exact"]
 INIT += ["--operators", "add,sub,mul,div,const", "--points", "80"]
@@ -73,11 +74,17 @@ def test_single_answers_are_told_on_the_command_line(tmp_path):
         (("status", "nowhere"), "no laboratory there"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path, args, message):
-    command = [sys.executable, "-m", "deap_vsr", "lab", *args]
+def test_bad_input_is_told_by_what_was_found_and_expected(tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(VsrError, match=message):
+        vsr(*args)
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path):
+    command = [sys.executable, "-m", "deap_vsr", "lab", "ask", "nowhere"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
-    assert message in done.stderr
+    assert done.stderr.startswith("error: nowhere: no laboratory there")
     assert "Traceback" not in done.stderr
 
 

@@ -34,6 +34,7 @@ def driver(tmp_path_factory):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    browser.implicitly_wait(30)  # a sheet that is told is looked at before the answer comes
     yield browser
     browser.quit()
 
@@ -63,6 +64,20 @@ def size(driver, width, height=900):
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", wanted)
 
 
+def press(driver):
+    """Press the button of the form, and wait for the page that answers."""
+    driver.execute_script("window.old = true")
+    driver.find_element("css selector", "form button").click()
+    wait_for_another_page(driver)
+
+
+def wait_for_another_page(driver):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    ready = "return !window.old && document.readyState === 'complete'"
+    WebDriverWait(driver, 60).until(lambda browser: browser.execute_script(ready))
+
+
 def complaints(driver):
     return [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
@@ -79,7 +94,7 @@ def test_the_page_is_readable_at_a_desk_and_on_a_phone(driver, measured, tmp_pat
     seen = driver.find_element("css selector", "body").text
     for part in ("Sheet 3", "How the formula grows", "Slots", "Measured against the formula", "Measured so far", ODD):
         assert part in seen
-    assert not driver.find_elements("css selector", "img, script")
+    assert driver.execute_script("return document.querySelectorAll('img, script').length") == 0
     assert len(driver.find_elements("css selector", "svg circle")) > 14
 
 
@@ -88,14 +103,14 @@ def test_results_typed_into_the_form_are_taken_and_the_next_sheet_comes(driver, 
     campaign, _, address = served
     size(driver, 360)
     driver.get(address)
-    driver.find_element("css selector", "form button").click()
+    press(driver)
     for _ in range(10):
         rows = campaign.state.open
         if not rows:
             break
         for row in rows:
             driver.find_element("name", f"y-{row.id}").send_keys(repr(enzyme(*row.x)))
-        driver.find_element("css selector", "form button").click()
+        press(driver)
         assert "rows taken" in driver.find_element("css selector", "[role=status]").text
     assert driver.find_element("css selector", ".badge").text == "found"
     assert "E" in driver.find_element("css selector", "h1").text
@@ -110,7 +125,7 @@ def test_a_typing_error_in_the_form_is_told_and_nothing_typed_is_lost(driver, se
     driver.find_element("name", "y-1").send_keys("1.5")
     driver.find_element("name", "y-2").send_keys("about 2")
     driver.find_element("name", "comment-2").send_keys(ODD)
-    driver.find_element("css selector", "form button").click()
+    press(driver)
     assert "row 2, column v: found 'about 2'" in driver.find_element("css selector", "[role=status]").text
     assert driver.find_element("name", "y-1").get_attribute("value") == "1.5"
     assert driver.find_element("name", "comment-2").get_attribute("value") == ODD
@@ -126,9 +141,7 @@ def test_a_served_page_follows_the_folder_unless_something_is_typed(driver, serv
     driver.execute_async_script("const done = arguments[0]; look().then(look).then(done);")
     campaign.tell(rows[:1])
     driver.execute_script("window.old = true; seen = seen || 'x'; look();")
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(driver, 20).until(lambda d: d.execute_script("return !window.old"))
+    wait_for_another_page(driver)
     driver.find_element("name", "y-2").send_keys("7")
     campaign.tell(rows[2:3])
     driver.execute_async_script("const done = arguments[0]; window.old = true; look().then(done);")
