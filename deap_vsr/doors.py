@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -78,9 +79,9 @@ def doors(
     allowed = None if operators is None else operators_of(operators)
     if isinstance(problem, str | Path) and str(problem).lower().endswith((".csv", ".tsv", ".xlsx", ".parquet")):
         raise VsrError(f"{short(str(problem))}: {_TABLE}")
-    if hasattr(problem, "columns") or isinstance(problem, np.ndarray | list | tuple | dict):
-        raise VsrError(f"a {type(problem).__name__}: {_TABLE}")
     is_oracle = hasattr(problem, "evaluate") and hasattr(problem, "variables")
+    if not is_oracle and (hasattr(problem, "columns") or isinstance(problem, np.ndarray | list | tuple | dict)):
+        raise VsrError(f"a {type(problem).__name__}: {_TABLE}")
     if callable(problem) and not is_oracle:
         return _of_function(problem, noise, seed, allowed or FUNCTION_SET, log, asked)
     if asked.told():
@@ -96,8 +97,9 @@ def doors(
     if noise:
         raise VsrError("noise is for equation files; give an oracle of your own its noise when you make it")
     if isinstance(problem, StreamOracle) and problem.outputs:
-        problem.function_set = allowed or problem.function_set
-        return _of_outputs(problem, log)
+        own = copy.copy(problem)
+        own.function_set = allowed or problem.function_set
+        return _of_outputs(own, log)
     oracle = cast(Oracle, problem)
     return [Door(oracle if allowed is None else View(oracle, function_set=allowed), log)]
 

@@ -27,6 +27,7 @@ from deap_vsr.tree.code import c_code, numpy_code, python_code
 from deap_vsr.tree.names import Names, latex_name
 from deap_vsr.tree.notation import short_formula
 from deap_vsr.tree.operators import Array
+from deap_vsr.tree.simplify import literals
 
 if TYPE_CHECKING:
     import sympy as symbols
@@ -168,7 +169,7 @@ class Result:
 
     def __repr__(self) -> str:
         """Return the formula in few digits, how it stands, and what it cost: one line."""
-        formula = "?" if self.tree is None else short_formula(self.tree, self.names)
+        formula = "?" if self.tree is None else short_formula(literals(self.tree), self.names)
         formula = formula if len(formula) <= MAX_SHOWN else f"{formula[: MAX_SHOWN - 4]} ..."
         cost = f"{self.oracle_queries} points{self.in_batches}, {self.seconds:.1f} s"
         return f"<Result {self.status}: {self.names.output} = {formula}; {cost}>"

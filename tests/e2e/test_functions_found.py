@@ -11,6 +11,8 @@ import pytest
 
 import deap_vsr
 from deap_vsr import Variable, VsrError, discover
+from deap_vsr.lab.domains import inputs_of
+from deap_vsr.lab.functions import FunctionOracle
 from deap_vsr.result import Results
 
 GAS = {"n": (1, 3), "T": (280, 400), "V": (0.1, 2)}
@@ -154,6 +156,15 @@ def test_several_outputs_share_their_points(tmp_path):
     assert [again[name].formula for name in again] == [results[name].formula for name in results]
     assert repr(results).count("\n") == 1
     assert set(results.to_json()) == {"p", "E"}
+
+
+def test_an_oracle_with_several_outputs_is_left_as_it_is():
+    oracle = FunctionOracle(
+        lambda T, p: (T * p, T / p), inputs_of({"T": (1, 2), "p": (1, 3)}).variables, ["add", "mul"], outputs=["a", "b"]
+    )
+    results = discover(oracle, operators=["mul", "div"], max_queries=60)
+    assert {name: result.status for name, result in results.items()} == {"a": "found", "b": "found"}
+    assert oracle.function_set == ("add", "mul")
 
 
 def test_a_category_has_a_formula_for_each_word(tmp_path):
