@@ -14,6 +14,7 @@ from deap_vsr.tree import MaskedTree, primitive_set
 from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
+    from deap_vsr.campaign.campaign import Campaign
     from deap_vsr.engine import fit
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
@@ -43,6 +44,7 @@ _moved.install()
 
 __all__ = [
     "CallableOracle",
+    "Campaign",
     "Digits",
     "Equation",
     "EquationError",
@@ -89,6 +91,7 @@ __all__ = [
 
 #: Where the names live that need numba, which is not imported before one of them is used.
 _LAZY = {
+    "campaign.campaign": ("Campaign",),
     "engine": ("fit",),
     "methods": ("discover",),
     "lab.programs": ("ProgramOracle",),

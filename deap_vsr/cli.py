@@ -17,6 +17,7 @@ from rich.table import Table
 
 import deap_vsr
 from deap_vsr.bench.commands import points_command, truth_command
+from deap_vsr.campaign.commands import lab_app
 from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.discover_command import discover_command
 from deap_vsr.errors import VsrError
@@ -46,6 +47,7 @@ app.add_typer(bench_app, name="bench")
 bench_app.command("truth")(truth_command)
 bench_app.command("points")(points_command)
 app.command("discover")(discover_command)
+app.add_typer(lab_app, name="lab")
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 

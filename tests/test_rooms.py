@@ -31,7 +31,7 @@ ORDER = (
     ("saved", "shown"),
     ("result", "peers", "doors", "narrate"),
     ("methods", "terminal"),
-    ("compare", "bench", "discover_command"),
+    ("compare", "bench", "campaign", "discover_command"),
     ("cli",),
     ("__main__",),
 )

@@ -52,9 +52,11 @@ class Lab:
         Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
-        with a random stream of its own: go on as if `n` points had been asked. ``evaluate(X)`` may give the standard
-        error of each answer too: a tuple of two arrays. A table (:class:`deap_vsr.TableOracle`) has ``rows()``, which
-        are known from the start, and ``trials`` and ``draw`` of its own.
+        with a random stream of its own: go on as if `n` points had been asked; ``everything(X, y, sigma)``, for an
+        oracle that knows more than it was asked: given all answers so far and their standard errors, all that a formula
+        is to be fitted to, points as they were really set and data from before included. ``evaluate(X)`` may give the
+        standard error of each answer too: a tuple of two arrays. A table (:class:`deap_vsr.TableOracle`) has
+        ``rows()``, which are known from the start, and ``trials`` and ``draw`` of its own.
     budget : default: no limits
     rng : numpy Generator
     log : path of a CSV file, or a Log, optional
@@ -180,7 +182,7 @@ class Lab:
             raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
         if n_wanted:
             told[wanted] = self._measure(self._filled_up(X[wanted]))[:n_wanted]
-        return self._weighted(*(told / self.scale if self.scale != 1.0 else told).T)
+        return self.weighted(*(told / self.scale if self.scale != 1.0 else told).T)
 
     def wish(self, X: Array) -> None:
         """Say which points, (n_points, n_vars), are likely to be wanted later.
@@ -207,7 +209,7 @@ class Lab:
         reachable = getattr(self.oracle, "reachable", None)
         return np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
 
-    def _weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
+    def weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
         """Return answers and their weights: by their own standard errors, or else by what the evidence says."""
         told = np.isfinite(sigma) & (sigma >= 0)
         if self.evidence.certain or not told.any():
@@ -363,8 +365,11 @@ class Lab:
         if good.sum() > MAX_FITTED:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)
-        y, weights = self._weighted(self.log.y[good] / self.scale, self.log.sigma[good] / self.scale)
-        return Trial(self.log.X[good], y, tuple(range(self.n_vars)), weights, int((~good).sum()))
+        X, y, sigma = self.log.X[good], self.log.y[good], self.log.sigma[good]
+        if hasattr(self.oracle, "everything"):
+            X, y, sigma = self.oracle.everything(X, y, sigma)
+        y, weights = self.weighted(y / self.scale, sigma / self.scale)
+        return Trial(X, y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
     # --- fitting ---
 

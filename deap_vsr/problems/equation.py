@@ -38,6 +38,7 @@ class Variable:
     [low, high]), both (draw the magnitude, then a sign) or as_range (uniform, low may be < 0); by default positive, or
     as_range where `low` is negative. ``unit`` is a text.
     ``cost`` is what changing it costs, in any unit: the dearer, the seldomer it is changed within a batch.
+    A knob that cannot be set to every value has a ``step``, or so many significant ``digits``; 0: to every value.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Variable:
     symbol: str = ""
     cost: float = 0.0
     unit: str = ""
+    step: float = 0.0
+    digits: int = 0
 
     def __post_init__(self) -> None:
         for field, value in (("low", self.low), ("high", self.high)):
@@ -60,6 +63,15 @@ class Variable:
             raise EquationError(f"variable {self.name}", "", *problem)
         if not (math.isfinite(self.cost) and self.cost >= 0):
             raise EquationError(f"variable {self.name}", "cost", self.cost, "a finite number >= 0")
+        if not (math.isfinite(self.step) and 0 <= self.step <= self.high - self.low):
+            raise EquationError(f"variable {self.name}", "step", self.step, "a number >= 0, at most high - low")
+        if not 0 <= self.digits <= 15:
+            raise EquationError(f"variable {self.name}", "digits", self.digits, "a whole number from 0 to 15")
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it cannot be set to every value: what is held may be a short number by itself."""
+        return self.sampling == "integer" or self.step > 0 or self.digits > 0
 
     @property
     def bounds(self) -> tuple[float, float]:
