@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.lab.table import TableOracle
     from deap_vsr.methods import discover
 
 __version__ = "0.2.0.dev0"
@@ -47,6 +48,7 @@ __all__ = [
     "Noise",
     "OracleError",
     "Relative",
+    "TableOracle",
     "ToolboxRegressor",
     "Trial",
     "Variable",
@@ -79,6 +81,7 @@ __all__ = [
 _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
+    "lab.table": ("TableOracle",),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ class Lab:
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
         with a random stream of its own: go on as if `n` points had been asked. ``evaluate(X)`` may give the standard
-        error of each answer too: a tuple of two arrays.
+        error of each answer too: a tuple of two arrays. A table (:class:`deap_vsr.TableOracle`) has ``rows()``, which
+        are known from the start, and ``trials`` and ``draw`` of its own.
     budget : default: no limits
     rng : numpy Generator
     log : path of a CSV file, optional
@@ -91,6 +93,9 @@ class Lab:
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
+        if hasattr(oracle, "rows"):  # they were measured before, and cost nothing
+            rows = oracle.rows()
+            self.log.add(rows.X, rows.y, np.zeros(len(rows.y), bool))
 
     @property
     def n_vars(self) -> int:
@@ -304,7 +309,9 @@ class Lab:
         return np.full((len(X), 2), np.nan)
 
     def draw(self, n_points: int) -> Array:
-        """Return points drawn from the domains, (n_points, n_vars)."""
+        """Return points drawn from the domains, (n_points, n_vars), or from the rows of a table."""
+        if hasattr(self.oracle, "draw"):
+            return np.asarray(self.oracle.draw(n_points, self.rng))
         return draw_inputs(self.variables, n_points, self.rng)
 
     def trials(
@@ -317,8 +324,11 @@ class Lab:
     ) -> list[Trial]:
         """Return trials, each with its controlled variables at a setting of its own, or of `at` (n_trials, n_vars).
 
-        See :func:`deap_vsr.lab.trials.draw_trials`.
+        See :func:`deap_vsr.lab.trials.draw_trials`. Those of a table are what its rows hold.
         """
+        if hasattr(self.oracle, "trials"):
+            trials = self.oracle.trials(free, n_trials, n_points, self.rng if rng is None else rng, at)
+            return [replace(trial, y=trial.y / self.scale) for trial in trials]
         return draw_trials(self.variables, self.answers, free, n_trials, n_points, self.rng if rng is None else rng, at)
 
     def measured(self) -> Trial:
