@@ -15,6 +15,7 @@ from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
     from deap_vsr.engine import fit
+    from deap_vsr.estimator import VsrRegressor
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
     from deap_vsr.gp.variation import (
@@ -53,6 +54,7 @@ __all__ = [
     "Trial",
     "Variable",
     "VsrError",
+    "VsrRegressor",
     "assignFit",
     "cxOnePoint",
     "cxOnePointLeafBiased",
@@ -82,6 +84,7 @@ _LAZY = {
     "engine": ("fit",),
     "methods": ("discover",),
     "lab.table": ("TableOracle",),
+    "estimator": ("VsrRegressor",),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),

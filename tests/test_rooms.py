@@ -29,6 +29,8 @@ ORDER = (
     ("deap_vsr",),
     ("result", "peers"),
     ("methods", "terminal"),
+    ("table",),
+    ("estimator",),
     ("compare", "bench"),
     ("cli",),
     ("__main__",),
