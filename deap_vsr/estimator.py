@@ -151,7 +151,7 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _take(self, answer: Answer, names: Sequence[str]) -> None:
         self._trees = [item.tree for item in answer.formulas]
-        self._answer = answer
+        self._answer: Answer | None = answer
         self._shown = list(names)
         self.best_index_ = answer.best
         self.status_, self.reason_, self.lead_ = answer.status, answer.reason, answer.lead

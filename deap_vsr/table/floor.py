@@ -77,4 +77,4 @@ def structure(rows: Rows, left: Array) -> float:
         _, index = cKDTree(X).query(X, 2)
         # Mutual neighbours count twice, which makes the sum wider by up to the root of two.
         found.append(float(np.sum(centred * centred[index[:, 1]])) / np.sqrt(2.0 * n))
-    return max(found)
+    return float(max(found))

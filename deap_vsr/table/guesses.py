@@ -152,4 +152,7 @@ def as_sympy(tree: MaskedTree, names: Sequence[str]) -> sympy.Expr:
 
     expression = tree.to_sympy()
     symbols = {f"x{i + 1}": sympy.Symbol(name, real=True) for i, name in enumerate(names)}
-    return expression.xreplace({s: symbols[s.name] for s in expression.free_symbols if s.name in symbols})
+    renamed: sympy.Expr = expression.xreplace(
+        {s: symbols[s.name] for s in expression.free_symbols if s.name in symbols}
+    )
+    return renamed

@@ -24,7 +24,7 @@ from deap_vsr.table.powers import Logs, refined_parts
 from deap_vsr.table.rows import Rows
 from deap_vsr.table.targets import Target, targets
 from deap_vsr.table.terms import Monomial, Part, function_parts, product_nodes, values_of
-from deap_vsr.tree import MaskedTree, is_variable, variable
+from deap_vsr.tree import MaskedTree, Node, is_variable, variable
 from deap_vsr.tree.operators import Array
 
 #: Degree of the polynomial that stands for the function: six terms follow what bends twice.
@@ -164,17 +164,15 @@ def _solved(
     if trial is None:
         return
     for tree in solve(trial, rows, effort):
-        function: list[object] = []
-        for node in tree:
-            function += inner if is_variable(node) else [node]
-        yield product_nodes(None, [(tuple(function), 1.0), *factors], rows.allowed)  # type: ignore[list-item]
+        function = [part for node in tree for part in (inner if is_variable(node) else (node,))]
+        yield product_nodes(None, [(tuple(function), 1.0), *factors], rows.allowed)
 
 
-def _table(inner: Nodes, front: Sequence[object], target: Target, rows: Rows) -> Trial | None:
+def _table(inner: Nodes, front: Sequence[Node], target: Target, rows: Rows) -> Trial | None:
     """Return the function's table: some rows, spread over the range of the monomial."""
     with np.errstate(all="ignore"):
         r = MaskedTree(inner).evaluate(rows.X)
-        z = target.z / (MaskedTree(front).evaluate(rows.X) if front else 1.0)  # type: ignore[arg-type]
+        z = target.z / (MaskedTree(front).evaluate(rows.X) if front else 1.0)
     good = np.flatnonzero(np.isfinite(r) & np.isfinite(z))
     if len(good) < 12:
         return None

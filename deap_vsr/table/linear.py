@@ -44,7 +44,8 @@ class Linear:
         self.n = len(z)
         self.costs = NODE * np.asarray(costs, dtype=float) + float(np.log(max(self.n, 2)))
         self.z = z * root
-        A = np.where(np.isfinite(A).all(axis=1)[:, None], A, 0.0)
+        known = np.asarray(np.isfinite(A).all(axis=1, keepdims=True), dtype=bool)
+        A = np.where(known, A, 0.0)
         self.A = A * root
         self.Q = np.empty((self.n, 0))
         if block is not None and len(block):
@@ -129,7 +130,8 @@ class Linear:
 
     def _nothing(self, subset: Subset) -> bool:
         """Whether a subset leaves nothing."""
-        return subset.score - float(self.costs[list(subset.parts)].sum()) <= self.n * np.log(10.0 * NOTHING)
+        left = subset.score - float(self.costs[list(subset.parts)].sum())
+        return left <= self.n * float(np.log(10.0 * NOTHING))
 
 
 def orthogonal(A: Array) -> Array:

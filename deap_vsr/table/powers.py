@@ -174,13 +174,13 @@ class Logs:
         if not np.isfinite(A).all():
             return
         solution = np.linalg.lstsq((A * self.root).T, self.z * self.root, rcond=None)[0]
-        exponents = solution[1:]
+        exponents: Array = np.asarray(solution[1:], dtype=np.float64)
         n_powers = len(self.columns)
-        simple = np.round(2.0 * exponents) / 2.0
+        simple: Array = np.asarray(np.round(2.0 * exponents) / 2.0, dtype=np.float64)
         exponentials = [n_powers + i for i, part in enumerate(factors) if part.chain == ("exp",)]
         near = np.abs(simple - exponents) <= NEAR
         near[exponentials] = True
-        bases = [(variable(column + 1),) for column in self.columns]
+        bases: list[Nodes] = [(variable(column + 1),) for column in self.columns]
         bases += [part.nodes(self.rows.allowed) for part in factors]
         front = float(np.exp(np.clip(solution[0], -600.0, 600.0)))
         if (np.abs(simple[n_powers:]) <= MOST).all():

@@ -1,4 +1,4 @@
-"""The search on a table: steps from cheap to dear, one field in which all of them compete, and how the answer stands."""
+"""The search on a table: steps from cheap to dear, one field in which all compete, and how the answer stands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from deap_vsr.table.rows import Rows
 from deap_vsr.table.sums import polynomials, ratios, sums
 from deap_vsr.table.surrogate import surrogate_slots
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.operators import Array
+from deap_vsr.tree.operators import Array, Indices
 
 #: The steps by name, in order; those of the second list follow only where nothing explains the rows.
 CHEAP: dict[str, Callable[[Field], None]] = {
@@ -45,6 +45,10 @@ CLEAR = 10.0
 #: How much more than on the rows it was fitted to a formula may leave of rows that were held out, at random and at the
 #: edge: mean squares of a tenth of the rows are known to a fifth or so.
 RANDOM, EDGE = 2.0, 4.0
+
+
+#: Numbers of rows: searched with, held out at random, and at the edge.
+Split = tuple[Indices, Indices, Indices]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class Answer:
 
 def run(rows: Rows, arena: Field, tell: Callable[[str], None] = lambda step: None) -> list[str]:
     """Let the steps propose, in order, until a formula explains the rows or time is up; returns those taken."""
-    taken = []
+    taken: list[str] = []
     for number, steps in enumerate((CHEAP, DEAR)):
         if number and explains(arena):
             break
@@ -110,7 +114,7 @@ def _at_floor(left: Array, floor: Floor) -> bool:
     return floor.known_by == "nothing" or float(np.std(left)) <= 1.1 * floor.bound
 
 
-def held_out(rows: Rows) -> tuple[Array, Array, Array]:
+def held_out(rows: Rows) -> Split:
     """Return rows to search with, rows held out at random, and a block at the edge, as numbers of rows.
 
     The block is where a column that is drawn is largest, or least. Small tables keep all.
@@ -128,7 +132,7 @@ def held_out(rows: Rows) -> tuple[Array, Array, Array]:
     return np.setdiff1d(rest, random), np.sort(random), np.sort(edge)
 
 
-def concluded(arena: Field, rows: Rows, parts: tuple[Array, Array, Array], steps: list[str]) -> Answer:
+def concluded(arena: Field, rows: Rows, parts: Split, steps: list[str]) -> Answer:
     """Return the front refitted to all `rows`, finished, and how the best of it stands."""
     front = [formula for formula in arena.front() if np.isfinite(formula.price)]
     front = front[-14:]
@@ -223,7 +227,7 @@ def _measurements(tree: MaskedTree, rivals: list[tuple[float, MaskedTree]], rows
     return np.asarray(X[chosen])
 
 
-def _checked(tree: MaskedTree, rows: Rows, parts: tuple[Array, Array, Array]) -> tuple[float, float]:
+def _checked(tree: MaskedTree, rows: Rows, parts: Split) -> tuple[float, float]:
     """Return the normalised errors of a formula, fitted to the rows searched with, on those held out."""
     train, *others = parts
     if not len(others[0]):

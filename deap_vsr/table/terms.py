@@ -228,7 +228,7 @@ def chains(function_set: Sequence[str]) -> list[tuple[str, ...]]:
     names = [f.name for f in functions(function_set) if f.name not in ("inv", "sqrt", "abs") and not is_power(f.name)]
     names = [name for name in names if operators.get(name).known]
     shifts = [shift for shift, operator in SHIFTS.items() if operator in allowed]
-    found: list[tuple[str, ...]] = [(shift,) for shift in shifts] + [(name,) for name in names]
+    found: list[tuple[str, ...]] = [(name,) for name in (*shifts, *names)]
     found += [("exp", shift) for shift in shifts if "exp" in allowed]
     found += [(shift, "log") for shift in shifts if "log" in allowed]
     return found

@@ -17,7 +17,7 @@ QUICK = ("add", "mul", "div", "const")
 
 #: Checks that cannot hold, and why: at most three.
 EXCEPTIONS: dict[str, str] = {
-    "check_sample_weight_equivalence_on_dense_data": "rows are held out by their number, so a row given twice is not a row of weight 2",
+    "check_sample_weight_equivalence_on_dense_data": "rows are held out by number: a row twice is no row of weight 2",
 }
 
 
@@ -83,7 +83,6 @@ def test_a_noisy_law_keeps_its_form_and_has_standard_errors():
     y = 3.0 * X[:, 0] / X[:, 1] ** 2
     y = y + 0.01 * np.std(y) * rng.standard_normal(len(y))
     model = VsrRegressor(operators=(*QUICK, "n2"), time_limit=20).fit(X, y)
-    assert model.sympy().subs({"x1": 1, "x2": 1}).is_number or True
     assert np.corrcoef(model.predict(X), 3.0 * X[:, 0] / X[:, 1] ** 2)[0, 1] > 0.99999
     errors = model.equations_.loc[model.best_index_, "standard_errors"]
     assert len(errors) >= 1
