@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.lab.programs import ProgramOracle
     from deap_vsr.lab.table import TableOracle
     from deap_vsr.methods import discover
+    from deap_vsr.result import Result
 
 __version__ = "0.2.0.dev0"
 
@@ -48,7 +50,9 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "ProgramOracle",
     "Relative",
+    "Result",
     "TableOracle",
     "ToolboxRegressor",
     "Trial",
@@ -85,6 +89,8 @@ _LAZY = {
     "methods": ("discover",),
     "lab.table": ("TableOracle",),
     "estimator": ("VsrRegressor",),
+    "lab.programs": ("ProgramOracle",),
+    "result": ("Result",),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.vertical": ("eaVertical",),

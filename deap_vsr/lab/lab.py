@@ -24,10 +24,12 @@ from deap_vsr.lab.log import Log
 from deap_vsr.lab.look import look
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers, with_errors
 from deap_vsr.lab.precision import Precision
+from deap_vsr.lab.streams import failure
 from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.names import Names
 from deap_vsr.tree.operators import Array, Flags, Indices
 from deap_vsr.tree.translate import known_operators
 
@@ -55,7 +57,7 @@ class Lab:
         are known from the start, and ``trials`` and ``draw`` of its own.
     budget : default: no limits
     rng : numpy Generator
-    log : path of a CSV file, optional
+    log : path of a CSV file, or a Log, optional
         In which measurements are kept, and from which they are read (:class:`deap_vsr.lab.log.Log`).
     pset : what the nodes of trees mean; default: the catalogue and x1, x2, ...
     batch : points that are handed to the oracle at once, at the most; default: no limit
@@ -73,7 +75,7 @@ class Lab:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
         *,
-        log: str | Path | None = None,
+        log: str | Path | Log | None = None,
         pset: gp.PrimitiveSetTyped | None = None,
         batch: int | None = None,
     ) -> None:
@@ -85,7 +87,9 @@ class Lab:
         self.budget = budget or Budget()
         self.rng = rng if rng is not None else np.random.default_rng(0)
         self._batching = Batches(self.variables, batch)  # parts share it
-        self.log = Log([variable.name for variable in self.variables], log)
+        self.names = Names.of(self.variables, getattr(oracle, "output", ""), getattr(oracle, "unit", ""))
+        names = [variable.name for variable in self.variables]
+        self.log = log if isinstance(log, Log) else Log(names, log)
         self.pset = pset
         self.evidence: Evidence = Exact()
         self.verify: int | None = None
@@ -227,22 +231,44 @@ class Lab:
         if read.any() and hasattr(self.oracle, "skip"):
             self.oracle.skip(int(read.sum()))
         self.budget.count_queries(int(read.sum()))
-        come = read.copy()
+        come, kept = read.copy(), read.copy()
         wanted = np.flatnonzero(~read)
         try:
             for part in self._parts(wanted[self._batching.order(X[wanted])], first):
                 if not self._batching.dear:
-                    self._keep(X, told, come, read)
+                    self._keep(X, told, come, kept)
+                if hasattr(self.oracle, "stream"):
+                    self._hear(X, part, told, come, kept)
+                    continue
                 told[part] = self._answer(X[part])
                 self.budget.count_queries(len(part))
                 come[part] = True
         finally:
-            self._keep(X, told, come, read)
+            self._keep(X, told, come, kept)
         return told
 
-    def _keep(self, X: Array, told: Array, come: Flags, read: Flags) -> None:
-        """Keep the answers that have come, (n,), in the log; they wait no more, and are no wishes."""
-        self.log.add(X[come], told[come, 0], ~read[come], told[come, 1])
+    def _hear(self, X: Array, part: Indices, told: Array, come: Flags, kept: Flags) -> None:
+        """Take the answers of an oracle that tells them one by one; the file is told of each as it comes."""
+        for place, heard in self.oracle.stream(X[part]):  # type: ignore[attr-defined]
+            at = part[place]
+            if isinstance(heard, Exception):
+                if getattr(self.oracle, "errors", "nan") == "raise":
+                    raise failure(heard, self.log.names, X[at]) from heard
+                told[at] = self._failure(X[at][None], failure(heard, self.log.names, X[at]))[0]
+            else:
+                told[at] = heard.values[0], heard.sigma
+                self.facts["answers"] = self.facts.get("answers", False) or bool(np.isfinite(told[at, 0]))
+            self.budget.count_queries(1)
+            come[at] = True
+            self.log.write(X[at][None], told[at][None])
+            kept[at] = True
+
+    def _keep(self, X: Array, told: Array, come: Flags, kept: Flags) -> None:
+        """Keep the answers that have come, (n,), in the log; they wait no more, and are no wishes.
+
+        Those that the file has are kept in memory only.
+        """
+        self.log.add(X[come], told[come, 0], ~kept[come], told[come, 1])
         self._batching.forget(X[come])
         come[:] = False
 
@@ -254,7 +280,7 @@ class Lab:
         OutOfTimeError
             Where the time is up before the last of them; of the `first` batch some are asked in any case.
         """
-        at = 0
+        at, workers = 0, getattr(self.oracle, "workers", 1)
         while at < len(wanted):
             if (at or not first) and self.budget.used_up() == "seconds":
                 raise OutOfTimeError("the time is up; not all points were asked")
@@ -266,9 +292,9 @@ class Lab:
             elif self.batch is not None:
                 size = len(wanted)
             elif len(self._pace) == 1:
-                size = 1
+                size = workers
             else:
-                size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
+                size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), workers)
             part = wanted[at : at + size]
             begun = time.perf_counter()
             yield part

@@ -199,7 +199,22 @@ class CallableOracle:
 
         A function that gives standard errors gives a tuple of two arrays.
         """
-        X = np.array(X, dtype=float)  # a copy: the function may do with it what it likes
+        X = self.checked(X)
+        self.queries += len(X)
+        y, sigma = self._ask(X)
+        if self._sigma:
+            y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
+        return y if sigma is None else (y, sigma)
+
+    def checked(self, X: Array) -> Array:
+        """Return a copy of X, (n_points, n_vars), with which a function may do what it likes.
+
+        Raises
+        ------
+        OracleError
+            For another shape, and for points outside the limits.
+        """
+        X = np.array(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_vars:
             raise OracleError(f"X has shape {X.shape}, expected (n_points, {self.n_vars})")
         low, high = np.array(self.limits).T
@@ -209,11 +224,7 @@ class CallableOracle:
             raise OracleError(
                 f"{self.names[column]} = {X[row, column]:g} is outside the oracle's limits {self.limits[column]}"
             )
-        self.queries += len(X)
-        y, sigma = self._ask(X)
-        if self._sigma:
-            y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
-        return y if sigma is None else (y, sigma)
+        return X
 
     def _ask(self, X: Array) -> tuple[Array, Array | None]:
         first = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, X[0], strict=True)) if len(X) else ""
@@ -286,4 +297,4 @@ def _variable(given: Variable | tuple[float, float], index: int) -> Variable:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise OracleError(f"domain of variable {index + 1} is ({low}, {high}), expected finite numbers low < high")
     name = f"x{index + 1}"
-    return Variable(name, float(low), float(high), "uniform", "as_range" if low < 0 else "positive", name)
+    return Variable(name, float(low), float(high), symbol=name)

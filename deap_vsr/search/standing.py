@@ -189,11 +189,11 @@ class Attack:
         if drifted is not None:
             self.reason = f"the answers drift: asked again they are {abs(drifted):.1f} standard deviations off"
             return
-        off = self._off(known)
+        off = self.off(known)
         worst = int(np.argmax(off)) if len(off) else 0
-        if len(off) and not off[worst] <= self._allowed(len(off)):
+        if len(off) and not off[worst] <= self.allowed(len(off)):
             names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
-            n_off = int(np.sum(~(off <= self._allowed(len(off)))))
+            n_off = int(np.sum(~(off <= self.allowed(len(off)))))
             self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
             self.refuted = True
         elif lab.evidence.certain and not self._is_exact(known):
@@ -211,11 +211,11 @@ class Attack:
         """Return how many points drawn from the whole domain the ending has asked before."""
         return int(self.lab.facts.get("checked", 0))
 
-    def _allowed(self, n: int) -> float:
+    def allowed(self, n: int) -> float:
         """Return how many tolerances the worst of n answers may be off."""
         return 1.0 if self.lab.evidence.certain else max(1.0, np.sqrt(2.0 * np.log(max(n, 2))) / 3.0)
 
-    def _off(self, trial: Trial) -> Array:
+    def off(self, trial: Trial) -> Array:
         """Return how far answers are off, in tolerances; those outside the domain, in noise, do not count."""
         tolerance = self.lab.evidence.tolerance(trial.y, trial.weights)
         with np.errstate(all="ignore"):
@@ -247,7 +247,7 @@ class Attack:
         known = lab.measured()
         if not len(known.y):
             return None
-        point = 0.5 * (known.X[int(np.argmax(self._off(known)))] + lab.draw(1)[0])
+        point = 0.5 * (known.X[int(np.argmax(self.off(known)))] + lab.draw(1)[0])
         for i, variable in enumerate(lab.variables):
             if variable.sampling == "integer":
                 point[i] = np.round(point[i])
@@ -289,7 +289,7 @@ class Attack:
                 return
             if attempt < ATTEMPTS - 1:
                 self._tell_apart(self.rivals[0][1])
-        nearest = literals(self.rivals[0][1]).to_infix() if self.rivals else ""
+        nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
         self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
 
     def _tell_apart(self, rival: MaskedTree) -> None:

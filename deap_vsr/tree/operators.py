@@ -273,20 +273,37 @@ def get(name: str) -> Operator:
         raise UnknownOperatorError(name, ", ".join(CATALOGUE)) from None
 
 
+def is_operator(name: str) -> bool:
+    """Whether formulas have an operator that is written so: one of the catalogue, or of a user's own."""
+    return name in CATALOGUE or (name in _ALIASES and not _ALIASES[name].known)
+
+
 def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
     """Make a function of your own an operator that function sets may name; returns it.
 
     It is called with numbers, or with arrays if it is numpy's own or marked ``function.takes_arrays = True``. It works
-    everywhere, if more slowly than what the kernel knows. A name is for ever: it cannot be given to another function.
+    everywhere, if more slowly than what the kernel knows. A name is for ever: it cannot be given to another function;
+    the same function may come again, also written anew, as when a notebook runs a cell twice.
     """
     mine = _ALIASES.get(name)
-    if mine is not None and not mine.known and mine.twins == (function,) and mine.arity == arity:
+    if mine is not None and not mine.known and mine.arity == arity and _is_same(mine.twins[0], function):
         return mine
     reserved = re.fullmatch(r"x[0-9]*|C[0-9]*|const", name) or keyword.iskeyword(name)
     if not name.isidentifier() or mine is not None or arity not in (1, 2) or reserved:
         raise ExpressionError(f"cannot register {name!r} with {arity} operand(s): expected a new name, 1 or 2 operands")
     _ALIASES[name] = foreign(name, function, arity)
     return _ALIASES[name]
+
+
+def _is_same(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Whether two functions are one, or compiled from the same text."""
+    if one is other:
+        return True
+    codes = [getattr(function, "__code__", None) for function in (one, other)]
+    if None in codes or any(getattr(function, "__closure__", None) for function in (one, other)):
+        return False
+    parts = [(c.co_code, c.co_consts, c.co_names, c.co_varnames, c.co_argcount) for c in codes if c is not None]
+    return parts[0] == parts[1] and getattr(one, "__defaults__", None) == getattr(other, "__defaults__", None)
 
 
 def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:

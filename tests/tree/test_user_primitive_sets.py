@@ -184,7 +184,8 @@ def test_users_tree_is_printed_with_its_own_names():
     tree = MaskedTree.from_string("add(mul(gravity, x1), div(height, median(x1, 2, 3.25)))", TUTORIAL)
     assert notation.infix(tree, TUTORIAL) == "gravity*x1 + div(height, median(x1, 2, 3.25))"
     assert notation.latex(tree, TUTORIAL) == (
-        r"gravity \cdot x_{1} + \operatorname{div}\left(height, \operatorname{median}\left(x_{1}, 2, 3.25\right)\right)"
+        r"\mathrm{gravity} \cdot x_{1} + \operatorname{div}\left(\mathrm{height}, "
+        r"\operatorname{median}\left(x_{1}, 2, 3.25\right)\right)"
     )
     assert tree.to_tokens()[3:5] == [("x1", "var"), ("div", "binary")]
     assert ("median", "3-ary") in tree.to_tokens()
