@@ -60,7 +60,7 @@ class Terms:
         return product_nodes(factor, self.powers[i], self.allowed)
 
 
-def terms_of(rows: Rows, numbers: bool = False, limit: int = TERMS) -> Terms:
+def terms_of(rows: Rows, numbers: bool = False, limit: int = TERMS, functions: bool = True) -> Terms:
     """Return monomials, and monomials times functions of simple parts; with `numbers` of multiples of these."""
     allowed, X = rows.allowed, rows.screen.X
     plain = monomials(rows.columns, MONOMIALS, 4, halves="sqrt" in allowed)
@@ -68,11 +68,11 @@ def terms_of(rows: Rows, numbers: bool = False, limit: int = TERMS) -> Terms:
     values = values_of([nodes for _, nodes in written], X)
     found = [(item.cost + 2.0, _powers(item), row) for (item, _), row in zip(written, values, strict=True)]
     few = [name for name in chains(rows.function_set) if len(name) == 1 and name[0] not in ("1+", "1-")]
-    if few:
+    if few and functions:
         simple, inner = simple_parts(rows, max(FUNCTIONS // len(few), 2 * len(rows.columns)), 3)
         parts, columns = function_parts(simple, inner, tuple(name for (name,) in few), numbers)
-        functions = [(part, column) for part, column in zip(parts, columns, strict=True) if len(part.chain) == 1]
-        found += _with_functions(functions, written, values, allowed, limit)
+        applied = [(part, column) for part, column in zip(parts, columns, strict=True) if len(part.chain) == 1]
+        found += _with_functions(applied, written, values, allowed, limit)
     return Terms(sorted(found, key=lambda item: item[0])[: 2 * limit], allowed)
 
 
@@ -140,15 +140,17 @@ def ratios(field: Field, n_targets: int = 3) -> None:
     rows, allowed = field.rows, field.rows.allowed
     if "add" not in allowed or not allowed & {"div", "inv"}:
         return
-    terms = terms_of(rows, limit=OF_RATIOS)
+    # Functions are left out: 1 - sin(x)**2 - cos(x)**2 times y is nothing, and explains all.
+    terms = terms_of(rows, limit=OF_RATIOS, functions=False)
     n = min(OF_RATIOS, len(terms.A))
     for target in targets(rows)[:n_targets]:
         below = terms.A[:n] * target.screened
         A = np.vstack([terms.A[:n], np.ones((1, terms.A.shape[1])), below])
         costs = [*terms.costs[:n], 1.0, *(cost + 2.0 for cost in terms.costs[:n])]
         linear = Linear(A, target.screened, costs, None, target.root)
-        begin = [item for item in linear.pairs(12 * WIDTH) if any(i > n for i in item.parts)]
-        found = linear.beam(begin[: 2 * WIDTH], 5, WIDTH)
+        # Each term below with the best beside it: pairs without one would crowd them out.
+        begin = [item for i in range(n + 1, len(A)) for item in linear.longer(Subset((i,), 0.0), 4)]
+        found = linear.beam(sorted(begin, key=lambda item: item.score)[: 4 * WIDTH], 5, 4 * WIDTH)
         found = [item for item in found if any(i > n for i in item.parts) and any(i <= n for i in item.parts)]
         for subset in sorted(found, key=lambda item: item.score)[:OFFERED]:
             field.offer(target.wrap(_ratio(subset, terms, n, A, target)), "ratio")
@@ -194,7 +196,9 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
         return
     A = np.vstack([values_of([item for item in nodes if item is not None], screen.X), np.ones(screen.n_rows)])
     parts: list[Monomial] = [*whole, Monomial()]
-    factors = [Monomial(), *(item for item in monomials(columns, 200, 3) if all(abs(e) == 1 for _, e in item.powers))]
+    # Square roots of sums have the square of a factor behind them.
+    simple = [item for item in monomials(columns, 200, 3) if {abs(e) for _, e in item.powers} in ({1.0}, {2.0})]
+    factors = [Monomial(), *simple]
     scores: list[tuple[float, Target, Monomial, list[int]]] = []
     for target in targets(rows)[:n_targets]:
         for factor in factors:
