@@ -16,6 +16,7 @@ from deap_vsr.tree.operators import register as register_operator
 if TYPE_CHECKING:
     from deap_vsr.campaign.campaign import Campaign
     from deap_vsr.engine import fit
+    from deap_vsr.estimator import VsrRegressor
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
     from deap_vsr.gp.rounds import freeze, rounds
@@ -61,6 +62,7 @@ __all__ = [
     "Trial",
     "Variable",
     "VsrError",
+    "VsrRegressor",
     "assignFit",
     "cxOnePoint",
     "cxOnePointLeafBiased",
@@ -94,6 +96,8 @@ _LAZY = {
     "campaign.campaign": ("Campaign",),
     "engine": ("fit",),
     "methods": ("discover",),
+    "lab.table": ("TableOracle",),
+    "estimator": ("VsrRegressor",),
     "lab.programs": ("ProgramOracle",),
     "result": ("Result",),
     "lab.table": ("TableOracle",),

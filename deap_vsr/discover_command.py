@@ -111,6 +111,9 @@ def discover_command(
         Path | None, typer.Option(help="Folder for result.json, formula.tex and pictures (which need matplotlib).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")] = False,
+    target: Annotated[str, typer.Option(help="Of a table (.csv, .parquet, .feather): the column to explain.")] = "",
+    weights: Annotated[str, typer.Option(help="Of a table: a column of weights, inverse variances.")] = "",
+    ignore: Annotated[list[str] | None, typer.Option(help="Of a table: a column to leave out. Once for each.")] = None,
 ) -> None:
     """Find the formula behind a function, a program or a benchmark problem. Ctrl-C returns the best so far.
 
@@ -121,6 +124,8 @@ def discover_command(
 
     A law with three variables, freed in a given order: vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
 
+    A table of measurements, with nothing to ask: vsr discover table.csv --target y --ignore id
+
     A formula that has to be right, of a function that is cheap to ask: vsr discover FILE --verify thorough
 
     A run that can be killed, and goes on when it is started again: vsr discover FILE --max-queries 5000 --log F.csv
@@ -128,6 +133,7 @@ def discover_command(
     A long run of GP or MCTS: vsr discover FILE --method vsr-gp --max-evaluations 9000000 --checkpoint F --resume
     """
     from deap_vsr.methods import discover
+    from deap_vsr.table_command import discover_table, is_table
     from deap_vsr.terminal import live_progress, make_folder, print_result, write_result
 
     console, errors = Console(emoji=False), Console(stderr=True, emoji=False)
@@ -135,6 +141,12 @@ def discover_command(
         raise VsrError("--resume needs --checkpoint, the file to go on from")
     if out is not None:
         make_folder(out)  # before a long search, not after it
+    if is_table(problem):
+        discover_table(
+            Path(problem), target, weights, ignore or [], _operators(operators), seed, time_limit, max_evaluations, out,
+            as_json,
+        )  # fmt: skip
+        return
     if command and problem:
         raise VsrError(f"--command and {problem}: expected one of them")
     doors = Doors(domain or [], output or [], limit or [], feasible, workers, processes, noise_sd)
