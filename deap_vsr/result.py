@@ -18,6 +18,7 @@ from deap_vsr.search.checkpoint import tree_state
 from deap_vsr.search.records import Found, Round
 from deap_vsr.search.standing import Standing
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.reading import for_reading
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,12 +135,12 @@ class Result:
     @property
     def expression(self) -> str:
         """The formula as text; empty if none was found."""
-        return self.tree.to_infix() if self.tree is not None else ""
+        return for_reading(self.tree).to_infix() if self.tree is not None else ""
 
     @property
     def latex(self) -> str:
         """The formula in LaTeX; empty if none was found."""
-        return self.tree.to_latex() if self.tree is not None else ""
+        return for_reading(self.tree).to_latex() if self.tree is not None else ""
 
     @property
     def sympy(self) -> str:

@@ -341,7 +341,34 @@ def from_function(name: str, function: Callable[..., Any], arity: int) -> Operat
     return entry if entry is not None and entry.arity == arity else foreign(name, function, arity)
 
 
-def normalise_function_set(names: Iterable[str]) -> tuple[str, ...]:
-    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept)."""
+#: Sets of operators by name.
+NAMED_SETS: dict[str, tuple[str, ...]] = {
+    "science": (
+        "add", "sub", "mul", "div", "n2", "n3", "sqrt", "pow", "exp", "log", "sin", "cos", "tan", "arcsin", "arccos",
+        "arctan", "sinh", "cosh", "tanh", "abs", "const",
+    ),
+}  # fmt: skip
+
+
+def named_set(name: str) -> tuple[str, ...]:
+    """Return the set of operators of this name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        If there is none; a single operator is no set.
+    """
+    try:
+        return NAMED_SETS[name]
+    except (KeyError, TypeError):
+        raise UnknownOperatorError(
+            name, "a list of operators, or the name of a set: " + ", ".join(NAMED_SETS)
+        ) from None
+
+
+def normalise_function_set(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept); a text is a set's name."""
+    if isinstance(names, str):
+        return named_set(names)
     resolved = (name if name == "const" else get(name).name for name in names)
     return tuple(dict.fromkeys(resolved))
