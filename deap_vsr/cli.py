@@ -309,7 +309,9 @@ def discover_command(
         ),
     ] = "",
     optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
-    operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
+    operators: Annotated[
+        str, typer.Option(help="Operators, e.g. add,mul,sin,const, or science (20); empty: the file's.")
+    ] = "",
     grammar: Annotated[
         str,
         typer.Option(help="For vsr-mcts and mcts: a file of rules, or coefficients (leaves C*x, C*sin(x), ...)."),

@@ -15,8 +15,8 @@ import numpy as np
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.engine.warm import compile_kernels
 from deap_vsr.errors import OutOfQueriesError, VsrError
-from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.forms.widening import atoms_in_noise
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.evidence import FreezeRule
@@ -213,7 +213,7 @@ def discover(
     verify: int | str | None = None,
     preset: str | None = None,
     optimizer: str | None = None,
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     grammar: str | Path | Grammar | None = None,
     log: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -242,7 +242,7 @@ def discover(
         By default 8, and 2 for each variable.
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
-    operators : function set, instead of the problem's own
+    operators : function set, or the name of one ("science"), instead of the problem's own
     grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
         By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
         of sums of terms, so compare it only with methods that know it too.
@@ -344,7 +344,7 @@ def check_limits(seed: int, *limits: float | None) -> None:
 
 
 def _oracle(
-    problem: str | Path | Equation | Oracle, noise: Noise | float, seed: int, operators: Sequence[str] | None
+    problem: str | Path | Equation | Oracle, noise: Noise | float, seed: int, operators: str | Sequence[str] | None
 ) -> tuple[Equation | None, Oracle]:
     """Return the equation of a problem, if it has one, and the oracle that stands for it."""
     allowed = None if operators is None else normalise_function_set(operators)
@@ -411,7 +411,7 @@ def _expansions(
         yield Anchored(slots, passes=(("most", (6, 9, 14)),))
     for name in slots_first([name for name in method.then if name != "anchored"], lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-            yield Sums(atoms_of)
+            yield Sums(atoms_in_noise)
         elif name == "slotwise":
             yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
         elif name == "joint":

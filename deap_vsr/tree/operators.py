@@ -361,14 +361,21 @@ def named_set(name: str) -> tuple[str, ...]:
     try:
         return NAMED_SETS[name]
     except (KeyError, TypeError):
-        raise UnknownOperatorError(
-            name, "a list of operators, or the name of a set: " + ", ".join(NAMED_SETS)
-        ) from None
+        known = "sets " + ", ".join(NAMED_SETS)
+        raise UnknownOperatorError(name, f"{known}; a single operator goes in a list") from None
 
 
 def normalise_function_set(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept); a text is a set's name."""
+    """Return catalogue names for `names`: aliases and sets by name resolved, each once, ``const`` kept.
+
+    A text is the name of a set: "science".
+    """
     if isinstance(names, str):
         return named_set(names)
-    resolved = (name if name == "const" else get(name).name for name in names)
+    resolved: list[str] = []
+    for name in names:
+        if isinstance(name, str) and name in NAMED_SETS:
+            resolved += NAMED_SETS[name]
+        else:
+            resolved.append(name if name == "const" else get(name).name)
     return tuple(dict.fromkeys(resolved))
