@@ -10,6 +10,7 @@ from math import isfinite
 from typing import ClassVar
 
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.simplify import canonical
 
 Nodes = list[Node]
 
@@ -35,8 +36,9 @@ class Factor:
 
 
 def text_of(nodes: Sequence[Node]) -> str:
-    """Return nodes as text."""
-    return MaskedTree(nodes).to_infix()
+    """Return nodes as text, the same in whatever order sums and products are."""
+    tree = MaskedTree(nodes)
+    return tree.to_infix() if len(tree) < 3 else canonical(tree).to_infix()
 
 
 def literal(nodes: Sequence[Node]) -> float | None:
