@@ -44,9 +44,9 @@ def rare(function_set: tuple[str, ...]) -> tuple[str, ...]:
 def widened(stages: Sequence[T], function_set: tuple[str, ...]) -> list[tuple[T, tuple[str, ...]]]:
     """Return stages with the operators each is tried with, in order.
 
-    Cheap stages are all tried with the core, then all with everything, and so are those of all efforts in the end.
-    What takes seconds, a stage after the other, is tried with the functions of the core, then with the others alone:
-    both at once would take as long as twice each, and find hardly more.
+    Of the same effort all are tried with the core first, so that a law of the core costs what it costs with few
+    operators; then with everything. Stages that take seconds are then tried with the other functions alone: what has
+    functions of both kinds is left to the last effort.
     """
     first = lean(function_set)
     if first == function_set:
@@ -54,10 +54,8 @@ def widened(stages: Sequence[T], function_set: tuple[str, ...]) -> list[tuple[T,
     result: list[tuple[T, tuple[str, ...]]] = []
     for effort, row in groupby(stages, key=lambda stage: stage.effort):
         same = list(row)
-        if effort == "most":
-            result += [(stage, names) for stage in same for names in (first, rare(function_set))]
-        else:
-            result += [(stage, names) for names in (first, function_set) for stage in same]
+        then = rare(function_set) if effort == "most" else function_set
+        result += [(stage, names) for names in (first, then) for stage in same]
     return result
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 from deap_vsr.tree.simplify import canonical
+from deap_vsr.tree.tidy import operands_of
 
 Nodes = list[Node]
 
@@ -66,13 +67,6 @@ def joined(factors: Iterable[Factor]) -> list[Factor]:
     return [factor for factor in result.values() if factor.exponent != 0.0]
 
 
-def _operands(nodes: Sequence[Node]) -> list[Nodes]:
-    if nodes[0].arity == 1:
-        return [list(nodes[1:])]
-    stop = MaskedTree(nodes).searchSubtree(1).stop
-    return [list(nodes[1:stop]), list(nodes[stop:])]
-
-
 class Powers:
     """Products in the operators of a set; `short` writes what has been put together anew."""
 
@@ -102,7 +96,7 @@ class Powers:
             return value, []
         if not node.arity or node.name not in self.NAMES | ODD | {"exp", "abs", "add", "sub"}:
             return opaque
-        operands = _operands(nodes)
+        operands = operands_of(nodes)
         if node.name in ("mul", "div"):
             (c, first), (d, second) = map(self._parts, operands)
             if node.name == "div":
@@ -307,7 +301,7 @@ class Powers:
             return number, factors
         for i, factor in enumerate(factors):
             if factor.base[0].name == "sub" and factor.base[0].arity == 2 and factor.exponent % 2.0 == 1.0:
-                first, second = _operands(factor.base)
+                first, second = operands_of(factor.base)
                 turned = Factor((factor.base[0], *second, *first), factor.exponent)
                 return -number, [*factors[:i], turned, *factors[i + 1 :]]
         return number, factors

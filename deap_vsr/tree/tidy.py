@@ -102,7 +102,8 @@ def with_squares(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
     return MaskedTree(nodes)
 
 
-def _operands(nodes: Sequence[Node]) -> list[Nodes]:
+def operands_of(nodes: Sequence[Node]) -> list[Nodes]:
+    """Return the operands of the first node."""
     tree = MaskedTree(nodes)
     result = []
     start = 1
@@ -118,7 +119,7 @@ def _terms(nodes: Nodes, sign: float) -> list[_Term]:
     if nodes[0].name not in ("add", "sub"):
         number, factors = _factors(nodes)
         return [_Term(sign * number, tuple(sorted(factors, key=_text)))]
-    first, second = _operands(nodes)
+    first, second = operands_of(nodes)
     return _terms(first, sign) + _terms(second, -sign if nodes[0].name == "sub" else sign)
 
 
@@ -133,7 +134,7 @@ def _factors(nodes: Nodes) -> tuple[float, list[tuple[Node, ...]]]:
         return float(node.value), []
     if node.name not in ("mul", "n2"):
         return 1.0, [tuple(nodes)]
-    parts = [_factors(operand) for operand in _operands(nodes)]
+    parts = [_factors(operand) for operand in operands_of(nodes)]
     parts = parts if node.name == "mul" else parts * 2
     number = 1.0
     for value, _ in parts:

@@ -13,13 +13,13 @@ from itertools import chain, combinations
 from deap_vsr.tree import Constant, MaskedTree, Node, format_number, is_number, is_open, node_from_name
 from deap_vsr.tree.powers import Factor, Nodes, Powers, clean, joined, literal, text_of, times
 from deap_vsr.tree.simplify import fold, without_neutral
-from deap_vsr.tree.tidy import with_squares
+from deap_vsr.tree.tidy import operands_of, with_squares
 from deap_vsr.tree.walk import bottom_up
 
 #: Deeper formulas are left as they are: nobody reads them, and products are taken apart by recursion.
 MAX_HEIGHT = 60
 #: In sums of more terms no common factors are looked for: each pair of terms is.
-MAX_TERMS = 16
+MAX_TERMS = 12
 #: Numbers of so many digits are short: with more of them nothing is gained by another place for them.
 SHORT = 6
 #: How often all rules are applied, each time to what the last time left; rarely more than twice.
@@ -280,18 +280,6 @@ class _Writer:
 # --- terms --------------------------------------------------------------------------------
 
 
-def operands_of(nodes: Sequence[Node]) -> list[Nodes]:
-    """Return the operands of the first node."""
-    tree = MaskedTree(nodes)
-    result = []
-    start = 1
-    for _ in range(nodes[0].arity):
-        part = tree.searchSubtree(start)
-        result.append(list(nodes[part]))
-        start = part.stop
-    return result
-
-
 def _price(nodes: Nodes) -> tuple[int, int, int]:
     """Return how long nodes are and, of those of the same length, how many negative numbers they have, and digits."""
     numbers = [literal([node]) for node in nodes]
@@ -362,15 +350,19 @@ def _times(one: Term, other: Term, exponent: float) -> Term:
 def _shared(terms: list[Term]) -> Iterator[tuple[Term, set[int]]]:
     """Yield what some terms share, a number and factors, and which terms these are.
 
-    Powers are shared as they are: of 2*x1 + 3*x1**2 nobody takes x1 out.
+    Powers are shared as they are, or several together: of 2*x1 + 3*x1**2 nobody takes x1 out.
     """
     seen: set[object] = set()
     for i, j in combinations(range(len(terms)), 2):
         common = _common(terms[i][1], terms[j][1])
         same = _same(abs(terms[i][0]), abs(terms[j][0]))
         number = abs(terms[i][0]) if same and abs(terms[i][0]) != 1.0 else 1.0
-        for factors in [common] if len(common) < 2 else [common, *([one] for one in common)]:
-            which = {k for k, (_, theirs) in enumerate(terms) if set(_key(factors)) <= set(_key(theirs))}
+        least = _least_powers(terms[i][1], terms[j][1])
+        several = [common, *([one] for one in common if len(common) > 1)]
+        if len(least) > 1 and _key(least) != _key(common):
+            several.append(least)
+        for factors in several:
+            which = {k for k, (_, theirs) in enumerate(terms) if _holds(theirs, factors, exactly=factors is not least)}
             alike = {k for k in which if _same(abs(terms[k][0]), number)}
             ratios = [clean(terms[k][0] / number) for k in which]
             alike = which if all(map(_is_short, ratios)) else alike
@@ -379,6 +371,20 @@ def _shared(terms: list[Term]) -> Iterator[tuple[Term, set[int]]]:
                 if (factors or shared != 1.0) and len(those) > 1 and key not in seen:
                     seen.add(key)
                     yield (shared, factors), those
+
+
+def _holds(factors: Sequence[Factor], wanted: Sequence[Factor], exactly: bool) -> bool:
+    """Whether a product has all the powers that are wanted, or higher ones."""
+    if exactly:
+        return set(_key(wanted)) <= set(_key(factors))
+    return _key(_least_powers(wanted, factors)) == _key(wanted)
+
+
+def _least_powers(one: Sequence[Factor], other: Sequence[Factor]) -> list[Factor]:
+    """Return the highest powers that can be taken out of both products."""
+    theirs = {factor.text: factor.exponent for factor in other}
+    both = [(factor, theirs.get(factor.text, 0.0)) for factor in one]
+    return [Factor(f.base, min(e, f.exponent, key=abs)) for f, e in both if e * f.exponent > 0.0]
 
 
 def _common(one: Sequence[Factor], other: Sequence[Factor]) -> list[Factor]:

@@ -66,6 +66,8 @@ def test_products_and_functions_are_written_shortly(text, expected):
         ("1/(1 + 0.25*x1)", "4/(4 + x1)"),
         ("1 + -1*exp(-1*x1)", "1 - exp(-1*x1)"),
         ("x3*x4/(x3 + x1) + x1*x2/(x1 + x3)", "(x3*x4 + x1*x2)/(x3 + x1)"),
+        ("x2**3*x1**2 + x2**2*x1**3", "(x2*x1)**2*(x2 + x1)"),
+        ("2*x1 + 3*x1**2", "2*x1 + 3*x1**2"),
         ("x1 - 3*(x2 - x3)", "x1 - 3*(x2 - x3)"),
     ],
 )
