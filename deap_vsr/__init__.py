@@ -100,7 +100,6 @@ _LAZY = {
     "estimator": ("VsrRegressor",),
     "lab.programs": ("ProgramOracle",),
     "result": ("Result",),
-    "lab.table": ("TableOracle",),
     "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),

@@ -20,7 +20,7 @@ from deap_vsr.lab.oracle import EquationOracle, Noise, Oracle, View
 from deap_vsr.lab.outputs import Shared
 from deap_vsr.lab.streams import StreamOracle
 from deap_vsr.problems.equation import Equation, Variable, load_equation
-from deap_vsr.tree.operators import normalise_function_set
+from deap_vsr.tree.operators import NAMED_SETS, normalise_function_set
 
 #: What may be asked: a name or path of an equation file, an Equation, an oracle, a function.
 Problem = str | Path | Equation | Oracle | Callable[..., Any]
@@ -71,7 +71,7 @@ def doors(
     problem: Problem,
     noise: Noise | float,
     seed: int,
-    operators: Sequence[str] | None,
+    operators: str | Sequence[str] | None,
     log: str | Path | None,
     asked: Asked,
 ) -> list[Door]:
@@ -104,9 +104,9 @@ def doors(
     return [Door(oracle if allowed is None else View(oracle, function_set=allowed), log)]
 
 
-def operators_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a function set as people give it; VsrError for text, for nothing, and for numbers alone."""
-    if isinstance(names, str):
+def operators_of(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return a function set as people give it; VsrError for text that is no set, for nothing, and for numbers alone."""
+    if isinstance(names, str) and names not in NAMED_SETS:
         raise VsrError(f"operators: found the text {short(names)!r}, expected a list such as {names.split(',')!r}")
     allowed = normalise_function_set(names)
     if not set(allowed) - {"const"}:

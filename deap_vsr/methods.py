@@ -223,7 +223,7 @@ def discover(
     verify: int | str | None = None,
     preset: str | None = None,
     optimizer: str | None = None,
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     grammar: str | Path | Grammar | None = None,
     log: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -266,7 +266,7 @@ def discover(
         By default 8, and 2 for each variable.
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
-    operators : function set, instead of the problem's own
+    operators : function set, or the name of one ("science"), instead of the problem's own
     grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
         By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
         of sums of terms, so compare it only with methods that know it too.

@@ -27,6 +27,7 @@ from deap_vsr.tree.code import c_code, numpy_code, python_code
 from deap_vsr.tree.names import Names, latex_name
 from deap_vsr.tree.notation import short_formula
 from deap_vsr.tree.operators import Array
+from deap_vsr.tree.reading import for_reading
 from deap_vsr.tree.simplify import literals
 
 if TYPE_CHECKING:
@@ -191,17 +192,17 @@ class Result:
     @property
     def expression(self) -> str:
         """The formula as text in x1, x2, ..., as ``MaskedTree.from_infix`` reads it; empty if none was found."""
-        return self.tree.to_infix() if self.tree is not None else ""
+        return for_reading(self.tree).to_infix() if self.tree is not None else ""
 
     @property
     def formula(self) -> str:
         """The formula as text in the names of the variables; empty if none was found."""
-        return self.names.named(self.tree).to_infix() if self.tree is not None else ""
+        return self.names.named(for_reading(self.tree)).to_infix() if self.tree is not None else ""
 
     @property
     def latex(self) -> str:
         """The formula in LaTeX, in the names of the variables; empty if none was found."""
-        return self.names.named(self.tree).to_latex() if self.tree is not None else ""
+        return self.names.named(for_reading(self.tree)).to_latex() if self.tree is not None else ""
 
     @property
     def sympy(self) -> str:

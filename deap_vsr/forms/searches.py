@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deap_vsr.forms.atoms import atoms_of
+from deap_vsr.forms.widening import atoms_in_noise
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.contract import Regressor
@@ -25,7 +25,7 @@ def searches(
         yield Anchored(slots, passes=(("most", (6, 9, 14)),))
     for name in slots_first([name for name in names if name != "anchored"], lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-            yield Sums(atoms_of)
+            yield Sums(atoms_in_noise)
         elif name == "slotwise":
             yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
         elif name == "joint" and joint is not None:

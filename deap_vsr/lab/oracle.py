@@ -27,7 +27,7 @@ _DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
 #: A size that may depend on the answer: a number, or a function y (n,) -> (n,).
 Size = float | Callable[[Array], Array]
 
-DEFAULT_FUNCTION_SET = ("add", "sub", "mul", "div", "const")
+DEFAULT_FUNCTION_SET = operators.named_set("science")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class CallableOracle:
         errors; with ``vectorized=False`` it takes one point, an array of shape (n_vars,), and returns a number, or two.
     variables : sequence of Variable or of (low, high)
         The inputs; a bare pair is sampled uniformly.
-    function_set : names of the operators that an answer may use
+    function_set : names of the operators that an answer may use, or the name of a set
+        By default "science": 20 operators, of which most laws need few; the usual ones are tried first.
     noise : Noise or float, optional
         Added to the function's values, once for each point asked. A float is the standard deviation
         of normal noise.
@@ -134,7 +135,7 @@ class CallableOracle:
         self,
         function: Callable[[Any], Any],
         variables: Sequence[Variable | tuple[float, float]],
-        function_set: Sequence[str] = DEFAULT_FUNCTION_SET,
+        function_set: str | Sequence[str] = DEFAULT_FUNCTION_SET,
         *,
         noise: Noise | float = 0.0,
         spread: float | None = None,

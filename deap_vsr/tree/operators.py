@@ -382,7 +382,41 @@ def from_function(name: str, function: Callable[..., Any], arity: int) -> Operat
     return recognised(name, function, arity) or foreign(name, function, arity)
 
 
-def normalise_function_set(names: Iterable[str]) -> tuple[str, ...]:
-    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept)."""
-    resolved = (name if name == "const" else get(name).name for name in names)
+#: Sets of operators by name.
+NAMED_SETS: dict[str, tuple[str, ...]] = {
+    "science": (
+        "add", "sub", "mul", "div", "n2", "n3", "sqrt", "pow", "exp", "log", "sin", "cos", "tan", "arcsin", "arccos",
+        "arctan", "sinh", "cosh", "tanh", "abs", "const",
+    ),
+}  # fmt: skip
+
+
+def named_set(name: str) -> tuple[str, ...]:
+    """Return the set of operators of this name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        If there is none; a single operator is no set.
+    """
+    try:
+        return NAMED_SETS[name]
+    except (KeyError, TypeError):
+        known = "sets " + ", ".join(NAMED_SETS)
+        raise UnknownOperatorError(name, f"{known}; a single operator goes in a list") from None
+
+
+def normalise_function_set(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return catalogue names for `names`: aliases and sets by name resolved, each once, ``const`` kept.
+
+    A text is the name of a set: "science".
+    """
+    if isinstance(names, str):
+        return named_set(names)
+    resolved: list[str] = []
+    for name in names:
+        if isinstance(name, str) and name in NAMED_SETS:
+            resolved += NAMED_SETS[name]
+        else:
+            resolved.append(name if name == "const" else get(name).name)
     return tuple(dict.fromkeys(resolved))
