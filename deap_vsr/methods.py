@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -91,6 +93,7 @@ class Method:
     then : searches of slotwise expansion, one after the other; "sums" is for noise
     joint : numbers of joint search
     search : for a method that needs no round of ours: called instead of all this
+    extra : a package that it needs, and the extra of ours that brings it
     """
 
     name: str
@@ -102,6 +105,7 @@ class Method:
     then: tuple[str, ...] = ("slotwise", "joint")
     joint: JointOptions = field(default_factory=JointOptions)
     search: Search | None = None
+    extra: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         unknown = {*self.expansions, *self.then} - {"anchored", "sums", "slotwise", "joint"}
@@ -124,6 +128,8 @@ class Method:
                 raise VsrError(f"method {self.name} has no {name}; {others} have")
         if self.search is not None:
             self.search.check()
+        if self.extra is not None and find_spec(self.extra[0]) is None:
+            raise VsrError(f"method {self.name} needs {self.extra[0]}: pip install deap-vsr[{self.extra[1]}]")
         if options.checkpoint is not None and self.expansion(options) == "slotwise":
             raise VsrError("checkpoints are for joint expansion; a slotwise run goes on from its log: give log")
 
@@ -151,6 +157,13 @@ def _mcts(options: Options) -> Regressor:
     return regressor if options.optimizer is None else replace(regressor, optimizer=options.optimizer)
 
 
+def _neural(options: Options, name: str) -> Regressor:
+    from deap_vsr.neural.methods import baseline
+
+    how = _PAPER_FIT if options.preset == "paper" else {}
+    return baseline(name, options.preset == "paper", how, options.optimizer, options.grammar)
+
+
 #: Roll-outs bring forms with many constants, some of which pass for a smooth law to 13 digits.
 _MCTS = JointOptions(rule=FreezeRule(error=1e-18))
 _COMMON = frozenset({"preset", "optimizer", "checkpoint"})
@@ -167,12 +180,18 @@ METHODS: dict[str, Method] = {
         Method("gp", _gp, vertical=False, expansions=(), takes=_COMMON),
         Method("vsr-mcts", _mcts, takes=_COMMON | {"grammar"}, joint=_MCTS),
         Method("mcts", _mcts, vertical=False, expansions=(), takes=_COMMON | {"grammar"}, joint=_MCTS),
+        *(
+            Method(f"vsr-{name}" if is_vertical else name, partial(_neural, name=name), vertical=is_vertical,
+                   expansions=("joint", "slotwise") if is_vertical else (), takes=_COMMON | {"grammar"}, joint=_MCTS,
+                   extra=("torch", "neural"))
+            for is_vertical in (True, False) for name in ("dsr", "pqt", "vpg", "gpmeld")
+        ),
         *(Method(name, vertical=False, expansions=(), search=peer) for name, peer in PEERS.items()),
     )
-}
+}  # fmt: skip
 
-#: Those of this package.
-OURS = tuple(name for name, method in METHODS.items() if method.search is None)
+#: Those of this package that need no extra.
+OURS = tuple(name for name, method in METHODS.items() if method.search is None and method.extra is None)
 
 
 def method_of(method: str | Method | Regressor) -> Method:
@@ -228,8 +247,9 @@ def discover(
     problem : name or path of an equation file, Equation, or any oracle
         An oracle needs `variables` and ``evaluate(X)`` (:class:`deap_vsr.lab.lab.Lab`).
     method : name, Method, or a regressor of one's own
-        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once), or
-        ``module:attribute`` of a module of one's own.
+        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once),
+        "dsr", "pqt", "vpg", "gpmeld", each also as "vsr-dsr", ... (docs/neural.md), or ``module:attribute`` of a module
+        of one's own.
     expansion : "slotwise" or "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
@@ -243,7 +263,7 @@ def discover(
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
     operators : function set, instead of the problem's own
-    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
+    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md); of these and of policies: "coefficients"
         By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
         of sums of terms, so compare it only with methods that know it too.
     log : a CSV file in which every measurement is kept, as it comes
@@ -270,6 +290,8 @@ def discover(
     budget = Budget(time_limit, max_evaluations, max_queries, tick=tick)
     lab = Lab(oracle, budget, np.random.default_rng(seed), log=log, batch=batch)
     compile_kernels()  # on nobody's clock
+    if chosen.extra is not None:
+        import_module(chosen.extra[0])
     memory = peak_memory()
     budget.restart()
     known = _identity(equation, lab, seed, noise)

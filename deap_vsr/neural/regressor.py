@@ -51,11 +51,11 @@ class NeuralRegressor:
     """
 
     objective: str = "risk"
-    batch: int = 500
+    batch: int = 200
     epsilon: float | None = 0.05
     distinct: bool = True
-    learning_rate: float = 0.0025
-    entropy: float = 0.03
+    learning_rate: float = 0.01
+    entropy: float = 0.01
     gamma: float = 0.7
     hidden: int = 32
     average: float = 0.5
@@ -65,6 +65,7 @@ class NeuralRegressor:
     meld: Meld = field(default_factory=Meld)
     rules: Rules = field(default_factory=Rules)
     coefficients: bool = False
+    patience: int | None = 20_000
     max_samples: int | None = None
     optimizer: str = "lm"
     gradient: str = "exact"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,6 @@ class Training:
         library = Library.of(task.function_set, task.columns, form.frozen, regressor.coefficients)
         self.writer = Writer(library, form, regressor.rules)
         self.toolbox = toolbox_of(task, regressor.meld) if regressor.meld.generations else None
-        self.queue, self.average = Queue(regressor.queue), Average(regressor.average)
         self.samples = self.stale = self.iterations = 0
         resume = task.resume
         data = Dataset.of(task.draw(task.rng)) if resume is None else data_from(resume["scorer"]["data"])
@@ -94,10 +94,17 @@ class Training:
         names = ("optimizer", "gradient", "max_iterations", "n_starts")
         how = {name: getattr(regressor, name) for name in names}
         self.scorer = Scorer(data, task.budget, task.target, how, regressor.map)
-        self.policy = Policy(len(library), regressor.hidden, self.rng)
-        self.adam = torch.optim.Adam(list(self.policy.weights.values()), lr=regressor.learning_rate)
+        self._begin()
         if resume is not None:
             self._restore(resume)
+
+    def _begin(self) -> None:
+        """Begin with a policy that has learnt nothing."""
+        regressor = self.regressor
+        self.policy = Policy(len(self.writer.library), regressor.hidden, self.rng)
+        self.adam = torch.optim.Adam(list(self.policy.weights.values()), lr=regressor.learning_rate)
+        self.queue, self.average = Queue(regressor.queue), Average(regressor.average)
+        self.reached, self.waited = math.inf, 0
 
     def go(self) -> list[Fit]:
         """Train until the task is solved, the budget used up, or nothing new is written."""
@@ -133,6 +140,10 @@ class Training:
             else:
                 entropy = self._learn(samples, reward_of(errors))
             self.iterations += 1
+            self.waited = 0 if errors[best] < self.reached else self.waited + len(samples)
+            self.reached = min(self.reached, float(errors[best]))
+            if self.waited >= (self.regressor.patience or math.inf):
+                self._begin()
             self._tell(samples, errors, entropy)
         return self.scorer.leaders
 
