@@ -93,7 +93,7 @@ def test_samples_side_by_side_are_those_of_both():
 
 def test_the_first_token_is_uniform_over_what_is_allowed():
     own = writer(rules=Rules(min_length=4, uniform_arity=False, soft_length=None))
-    samples = drawn(own, 20_000)
+    samples = drawn(own, 4_000)
     operators = np.flatnonzero(own.library.arities > 0)
     counts = np.bincount(samples.tokens[0], minlength=len(own.library))
     assert counts.sum() == counts[operators].sum()
@@ -103,17 +103,17 @@ def test_the_first_token_is_uniform_over_what_is_allowed():
 
 def test_with_uniform_arity_leaves_functions_and_operators_are_equally_likely():
     own = writer(rules=Rules(soft_length=None))
-    samples = drawn(own, 20_000)
+    samples = drawn(own, 4_000)
     arity = own.library.arities[samples.tokens[0]]
     # A constant alone is forbidden, so two of the three leaves are left.
-    assert np.bincount(arity) / len(samples) == pytest.approx(np.array([2 / 3, 1, 1]) / (8 / 3), abs=0.02)
+    assert np.bincount(arity) / len(samples) == pytest.approx(np.array([2 / 3, 1, 1]) / (8 / 3), abs=0.04)
 
 
 def test_a_slot_stays_a_constant_as_often_as_it_should():
     own = writer(FROZEN, rules=Rules(stay=0.6))
-    samples = drawn(own, 5_000)
+    samples = drawn(own, 2_000)
     stayed = [len(tree) == len(FROZEN) and all(map(is_open, (tree[3], tree[7]))) for tree in trees(own, samples)]
-    assert np.mean(stayed) == pytest.approx(0.36, abs=0.03)
+    assert np.mean(stayed) == pytest.approx(0.36, abs=0.05)
 
 
 # --- hard priors --------------------------------------------------------------------------
