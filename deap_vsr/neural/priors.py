@@ -57,14 +57,13 @@ def not_offered(state: State, library: Library, rules: Rules) -> Flags:
 
 def too_long(state: State, library: Library, rules: Rules) -> Flags:
     """Forbid operators for whose operands there is no room."""
-    too_many: Flags = library.arities > (state.room - state.open)[:, None]
-    return too_many
+    return np.asarray(library.arities > (state.room - state.open)[:, None])
 
 
 def too_short(state: State, library: Library, rules: Rules) -> Flags:
     """Forbid leaves that would end a formula too early."""
     ends = (state.open == 1) & (state.sampled + 1 < rules.min_length) & state.fresh
-    return ends[:, None] & (library.arities == 0)
+    return np.asarray(ends[:, None] & (library.arities == 0))
 
 
 def too_many_constants(state: State, library: Library, rules: Rules) -> Flags:
@@ -75,8 +74,7 @@ def too_many_constants(state: State, library: Library, rules: Rules) -> Flags:
 
 def undoes_its_parent(state: State, library: Library, rules: Rules) -> Flags:
     """Forbid log directly below exp, and the like."""
-    undone: Flags = np.append(library.inverses, -1)[state.parent][:, None] == np.arange(len(library))
-    return undone
+    return np.asarray(np.append(library.inverses, -1)[state.parent][:, None] == np.arange(len(library)))
 
 
 def trig_in_trig(state: State, library: Library, rules: Rules) -> Flags:
@@ -94,7 +92,7 @@ def constant_of_constants(state: State, library: Library, rules: Rules) -> Flags
 def without_variables(state: State, library: Library, rules: Rules) -> Flags:
     """Forbid the end of a formula that has no variable."""
     ends = (state.open == 1) & ~state.has_variable & state.fresh
-    return ends[:, None] & library.constants
+    return np.asarray(ends[:, None] & library.constants)
 
 
 Hard = Callable[[State, Library, Rules], Flags]

@@ -204,7 +204,7 @@ class Training:
             "policy": self.policy.state(),
             "adam": [[i, {name: value.tolist() for name, value in moments.items()}] for i, moments in adam.items()],
             "queue": self.queue.state(),
-            "numbers": [self.average.value, self.samples, self.stale, self.iterations],
+            "numbers": [self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited],
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -214,4 +214,4 @@ class Training:
         moments = {int(i): {name: torch.tensor(value) for name, value in kept.items()} for i, kept in state["adam"]}
         self.adam.load_state_dict(self.adam.state_dict() | {"state": moments})
         self.queue.restore(state["queue"])
-        self.average.value, self.samples, self.stale, self.iterations = state["numbers"]
+        self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited = state["numbers"]

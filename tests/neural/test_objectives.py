@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from deap_vsr import MaskedTree
 from deap_vsr.neural.meld import Meld, melded, toolbox_of

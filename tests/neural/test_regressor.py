@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from deap_vsr import MaskedTree, VsrError, discover
 from deap_vsr.engine.fitting import fit

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
 from deap_vsr import MaskedTree
 from deap_vsr.neural.policy import Policy, Writer
 from deap_vsr.neural.priors import Rules, prior_logits
