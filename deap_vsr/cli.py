@@ -280,6 +280,7 @@ def discover_command(
         str,
         typer.Option(
             help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
+            "dsr, pqt, vpg, gpmeld (docs/neural.md; vsr-dsr, ... free variables one by one), "
             "gplearn, pyoperon or pysr (other packages), or MODULE:NAME of a method of your own."
         ),
     ] = "vsr",
