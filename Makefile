@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check browser neural data clean
+.PHONY: demo test lint types check browser neural site data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -42,11 +42,15 @@ neural: $(VENV)/.installed-test
 		timeout 300 $(BIN)/python -m pip install --quiet "torch==2.13.0" > /dev/null 2>&1 && \
 		touch $(VENV)/.installed-neural; } || echo "no PyTorch within 5 minutes: tests/neural is left out"
 
+# The documentation site, into site/; a broken link is an error.
+site: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +59,10 @@ $(VENV)/bin/python:
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/bin/python setup.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: $(VENV)/bin/python setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
