@@ -124,7 +124,7 @@ class Method:
             raise VsrError(f"method {self.name} frees all variables at once: it has no schedule")
         for name in ("preset", "optimizer", "grammar", "checkpoint"):
             if getattr(options, name) is not None and name not in self.takes:
-                others = " and ".join(other.name for other in METHODS.values() if name in other.takes)
+                others = " and ".join(own for own in OURS if name in METHODS[own].takes)
                 raise VsrError(f"method {self.name} has no {name}; {others} have")
         if self.search is not None:
             self.search.check()
