@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check browser site data clean
+.PHONY: demo test lint types check browser neural site data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -16,7 +16,7 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr compare "trigonometric/inv/3-2-2/prog_[0-2].json" --methods gp,vsr-gp,vsr --max-evaluations 20000 \
 		--jobs $(JOBS) --out demo-comparison
 
-test: $(VENV)/.installed-test browser lint types check
+test: $(VENV)/.installed-test browser neural lint types check
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -35,6 +35,12 @@ browser:
 		command -v apt-get > /dev/null && test "$$(id -u)" = 0 && \
 		timeout 300 sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver" \
 			> /dev/null 2>&1; } || echo "no chromium with its driver: the report is not tested in a browser"
+
+# PyTorch, for tests/neural, which `check` runs where it is there. Where it cannot be had in time they are left out.
+neural: $(VENV)/.installed-test
+	@test -f $(VENV)/.installed-neural || { \
+		timeout 300 $(BIN)/python -m pip install --quiet "torch==2.13.0" > /dev/null 2>&1 && \
+		touch $(VENV)/.installed-neural; } || echo "no PyTorch within 5 minutes: tests/neural is left out"
 
 # The documentation site, into site/; a broken link is an error.
 site: $(VENV)/.installed-docs

@@ -16,9 +16,9 @@ from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
 from cfg_mcts.store import search_from, search_state
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.engine.program import as_columns
 from deap_vsr.search.checkpoint import tree_from, tree_state
 from deap_vsr.search.contract import Candidate, Task
+from deap_vsr.search.fits import data_from, data_state, fit_from, fit_state, fitted_on
 from deap_vsr.tree import MaskedTree, is_open
 from deap_vsr.tree.simplify import fold
 
@@ -225,7 +225,7 @@ class _Round:
             if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
             for first in self.regressor.map(self._fit(), trees[begin : begin + size]):
-                outcome = self._fitted_on(first)
+                outcome = fitted_on(first, self.data, self.best) if self.regressor.optimizer == "lm" else first
                 self.task.budget.count(outcome.evaluations)
                 error = outcome.error
                 self._offer(outcome, error)
@@ -244,15 +244,6 @@ class _Round:
             max_iterations=regressor.max_iterations,
             time_limit=None if regressor.optimizer == "lm" else self.task.budget.seconds_left(),
         )
-
-    def _fitted_on(self, outcome: Fit) -> Fit:
-        """Return the fit itself, or, where it was cut short and promises something, what more iterations make of it."""
-        promising = self.best is None or outcome.error < 10.0 * self.best.error
-        if not promising or "iterations" not in outcome.stopped or self.regressor.optimizer != "lm":
-            return outcome
-        more = fit(outcome.tree, self.data, starts=outcome.constants, n_starts=1)
-        better = more if more.error < outcome.error else outcome
-        return replace(better, evaluations=outcome.evaluations + more.evaluations)
 
     def _offer(self, outcome: Fit, error: float) -> None:
         """Keep what fits best; of two that fit, the shorter one."""
@@ -279,27 +270,26 @@ class _Round:
             self.task.tell(self.best.error, self.best.trees[0], self._state)
 
     def _state(self) -> dict[str, Any]:
-        data, now = self.data, self.now
+        now = self.now
         climb = None if now is self.own else {"base": tree_state(self.base or ()), "slots": now.slots}
         return {
             "random": self.rng.getstate(),
-            "data": {"X": data.columns.T, "y": data.y, "weight": data.weight, "offsets": data.offsets},
+            "data": data_state(self.data),
             "own": search_state(self.own.tree),
             "climb": None if climb is None else climb | {"search": search_state(now.tree)},
             "rewards": list(now.tree.rewards.items()),
             "waiting": self.waiting,
             "numbers": [self.entered, self.until],
-            "best": _fit_state(self.best),
-            "climbed": _fit_state(self.climbed),
+            "best": fit_state(self.best),
+            "climbed": fit_state(self.climbed),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         version, numbers, gauss = state["random"]
         self.rng.setstate((version, tuple(numbers), gauss))
-        X, y, weight, offsets = (np.array(state["data"][key]) for key in ("X", "y", "weight", "offsets"))
-        self.data = Dataset(as_columns(X, 0), y, weight, offsets)
+        self.data = data_from(state["data"])
         (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
-        self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
+        self.best, self.climbed = fit_from(state["best"]), fit_from(state["climbed"])
         self.price = math.inf if self.climbed is None else _price(self.climbed)
         self.own.restore(state["own"])
         if state["climb"] is not None:
@@ -331,24 +321,3 @@ def _price(outcome: Fit) -> float:
         inside > 0 and is_open(node) for node, inside in zip(outcome.tree, functions_around(outcome.tree), strict=True)
     )
     return math.log10(max(outcome.error, 1e-30)) + NODE_PRICE * len(outcome.tree) + INNER_PRICE * inner
-
-
-#: The arrays of a fit.
-_ARRAYS = ("errors", "constants", "standard_errors", "determined", "ranks")
-
-
-def _fit_state(outcome: Fit | None) -> dict[str, Any] | None:
-    if outcome is None:
-        return None
-    arrays = {name: getattr(outcome, name) for name in _ARRAYS}
-    shape = outcome.constants.shape
-    return arrays | {"tree": tree_state(outcome.tree), "shape": shape, "stopped": outcome.stopped}
-
-
-def _fit_from(state: dict[str, Any] | None) -> Fit | None:
-    if state is None:
-        return None
-    errors, constants, uncertain, determined, ranks = (np.array(state[name]) for name in _ARRAYS)
-    shape = tuple(state["shape"])
-    parts = (constants.reshape(shape), uncertain.reshape(shape), determined.reshape(shape).astype(bool), ranks)
-    return Fit(tree_from(state["tree"]), errors, *parts, 0, tuple(state["stopped"]))

@@ -221,7 +221,7 @@ def data_make(
     suite: Annotated[
         str,
         typer.Option(
-            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, or laws: fresh ones by families.",
+            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, classic, or laws: fresh ones.",
             show_default=True,
         ),
     ] = "all",
@@ -243,7 +243,7 @@ def data_make(
 
     Fresh laws, none of them in the data folder: vsr data make fresh --suite laws --programs 60 --seed 7
     """
-    tables = ("feynman", "feynman-unit", "livermore2")
+    tables = generate.TABLES
     if suite not in ("all", "trigonometric", "laws", *tables):
         raise VsrError(f"--suite {suite}: expected all, trigonometric, laws, {', '.join(tables)}")
     if suite in tables and (config or variables or seed):

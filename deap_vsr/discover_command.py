@@ -65,6 +65,7 @@ def discover_command(
         str,
         typer.Option(
             help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
+            "dsr, pqt, vpg, gpmeld (docs/neural.md; vsr-dsr, ... free variables one by one), "
             "gplearn, pyoperon or pysr (other packages), or MODULE:NAME of a method of your own."
         ),
     ] = "vsr",
@@ -94,7 +95,9 @@ def discover_command(
         ),
     ] = "",
     optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
-    operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
+    operators: Annotated[
+        str, typer.Option(help="Operators, e.g. add,mul,sin,const, or science (20 of them); empty: the file's.")
+    ] = "",
     grammar: Annotated[
         str,
         typer.Option(help="For vsr-mcts and mcts: a file of rules, or coefficients (leaves C*x, C*sin(x), ...)."),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -90,6 +93,7 @@ class Method:
     then : searches of slotwise expansion, one after the other; "sums" is for noise
     joint : numbers of joint search
     search : for a method that needs no round of ours: called instead of all this
+    extra : a package that it needs, and the extra of ours that brings it
     """
 
     name: str
@@ -101,6 +105,7 @@ class Method:
     then: tuple[str, ...] = ("slotwise", "joint")
     joint: JointOptions = field(default_factory=JointOptions)
     search: Search | None = None
+    extra: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         unknown = {*self.expansions, *self.then} - {"anchored", "sums", "slotwise", "joint"}
@@ -119,10 +124,12 @@ class Method:
             raise VsrError(f"method {self.name} frees all variables at once: it has no schedule")
         for name in ("preset", "optimizer", "grammar", "checkpoint"):
             if getattr(options, name) is not None and name not in self.takes:
-                others = " and ".join(other.name for other in METHODS.values() if name in other.takes)
+                others = " and ".join(own for own in OURS if name in METHODS[own].takes)
                 raise VsrError(f"method {self.name} has no {name}; {others} have")
         if self.search is not None:
             self.search.check()
+        if self.extra is not None and find_spec(self.extra[0]) is None:
+            raise VsrError(f"method {self.name} needs {self.extra[0]}: pip install deap-vsr[{self.extra[1]}]")
         if options.checkpoint is not None and self.expansion(options) == "slotwise":
             raise VsrError("checkpoints are for joint expansion; a slotwise run goes on from its log: give log")
 
@@ -150,6 +157,13 @@ def _mcts(options: Options) -> Regressor:
     return regressor if options.optimizer is None else replace(regressor, optimizer=options.optimizer)
 
 
+def _neural(options: Options, name: str) -> Regressor:
+    from deap_vsr.neural.methods import baseline
+
+    how = _PAPER_FIT if options.preset == "paper" else {}
+    return baseline(name, options.preset == "paper", how, options.optimizer, options.grammar)
+
+
 #: Roll-outs bring forms with many constants, some of which pass for a smooth law to 13 digits.
 _MCTS = JointOptions(rule=FreezeRule(error=1e-18))
 _COMMON = frozenset({"preset", "optimizer", "checkpoint"})
@@ -166,12 +180,18 @@ METHODS: dict[str, Method] = {
         Method("gp", _gp, vertical=False, expansions=(), takes=_COMMON),
         Method("vsr-mcts", _mcts, takes=_COMMON | {"grammar"}, joint=_MCTS),
         Method("mcts", _mcts, vertical=False, expansions=(), takes=_COMMON | {"grammar"}, joint=_MCTS),
+        *(
+            Method(f"vsr-{name}" if is_vertical else name, partial(_neural, name=name), vertical=is_vertical,
+                   expansions=("joint", "slotwise") if is_vertical else (), takes=_COMMON | {"grammar"}, joint=_MCTS,
+                   extra=("torch", "neural"))
+            for is_vertical in (True, False) for name in ("dsr", "pqt", "vpg", "gpmeld")
+        ),
         *(Method(name, vertical=False, expansions=(), search=peer) for name, peer in PEERS.items()),
     )
-}
+}  # fmt: skip
 
-#: Those of this package.
-OURS = tuple(name for name, method in METHODS.items() if method.search is None)
+#: Those of this package that need no extra.
+OURS = tuple(name for name, method in METHODS.items() if method.search is None and method.extra is None)
 
 
 def method_of(method: str | Method | Regressor) -> Method:
@@ -242,8 +262,9 @@ def discover(
         (:class:`deap_vsr.lab.functions.FunctionOracle`). An oracle needs `variables` and ``evaluate(X)``
         (:class:`deap_vsr.lab.lab.Lab`).
     method : name, Method, or a regressor of one's own
-        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once), or
-        ``module:attribute`` of a module of one's own.
+        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once),
+        "dsr", "pqt", "vpg", "gpmeld", each also as "vsr-dsr", ... (docs/neural.md), or ``module:attribute`` of a module
+        of one's own.
     variables : of a function: ``{"T": (280, 400), "p": (0.1, 10, "log"), "n": (1, 9, "integer")}``
         A Variable, a range, or a list of words for a category: then there is a formula for each word.
     outputs : names of the outputs of a function that has several: one search each, over shared points
@@ -267,7 +288,7 @@ def discover(
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
     operators : function set, or the name of one ("science"), instead of the problem's own
-    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
+    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md); of these and of policies: "coefficients"
         By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
         of sums of terms, so compare it only with methods that know it too.
     log : a CSV file in which every measurement is kept, as it comes
@@ -324,6 +345,8 @@ def _result(
 ) -> Result:
     """Search behind one door, and attack what is found."""
     compile_kernels()  # on nobody's clock
+    if method.extra is not None:
+        import_module(method.extra[0])
     memory = peak_memory()
     lab.budget.restart()
     known = _identity(door.equation, lab, seed, noise)

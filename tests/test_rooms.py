@@ -26,6 +26,7 @@ ORDER = (
     ("search",),
     ("forms", "cfg_mcts", "testing"),
     ("gp",),
+    ("neural",),
     ("judge",),
     ("deap_vsr",),
     ("saved", "shown"),
@@ -39,7 +40,7 @@ ORDER = (
     ("__main__",),
 )
 LEVEL = {room: level for level, row in enumerate(ORDER) for room in row}
-SEARCHING = ("lab", "search", "forms", "gp", "cfg_mcts")
+SEARCHING = ("lab", "search", "forms", "gp", "cfg_mcts", "neural")
 
 
 def modules():
@@ -110,7 +111,7 @@ def test_search_and_laboratory_know_no_regressor(name):
     of_room = [module for module in MODULES if room(module) == name.split(".")[1]]
     assert len(of_room) > 5
     known = {room(target) for module in of_room for target in imported(module)}
-    assert not known & {"forms", "gp", "cfg_mcts", "methods"}
+    assert not known & {"forms", "gp", "cfg_mcts", "neural", "methods"}
 
 
 def test_mcts_needs_no_gp_and_no_forms():

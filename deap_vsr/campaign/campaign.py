@@ -54,7 +54,7 @@ class Sheet:
 
     def frame(self) -> Any:
         """Return it as a pandas frame, to which a column with what was measured is added."""
-        import pandas  # type: ignore[import-untyped]
+        import pandas
 
         return pandas.DataFrame(list(self))
 
