@@ -17,7 +17,8 @@ PACKAGES = {package.__name__: Path(package.__file__).parent for package in (deap
 
 #: Bottom to top: a room imports from those before it, and not from its own row. deap_vsr itself is what people type.
 ORDER = (
-    ("errors", "_moved", "files", "memory"),
+    ("errors",),
+    ("_moved", "files", "memory", "loading"),
     ("tree",),
     ("engine", "plot"),
     ("problems",),
@@ -28,9 +29,13 @@ ORDER = (
     ("neural",),
     ("judge",),
     ("deap_vsr",),
-    ("result", "peers"),
+    ("saved", "shown"),
+    ("result", "peers", "doors", "narrate"),
     ("methods", "terminal"),
-    ("compare", "bench"),
+    ("table",),
+    ("estimator",),
+    ("table_command",),
+    ("compare", "bench", "campaign", "discover_command"),
     ("cli",),
     ("__main__",),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form, Step, Table, starts_of
+from deap_vsr.forms.widening import widened
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.search.prune import unlike
@@ -100,9 +101,10 @@ class FormsRegressor:
 
 
 def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
-    """Yield the steps of one stage after the other."""
-    for stage in stages:
-        yield from stage.steps(table)
+    """Yield the steps of one stage after the other, of many operators with the core first."""
+    tables: dict[tuple[str, ...], Table] = {}
+    for stage, names in widened(list(stages), table.function_set):
+        yield from stage.steps(tables.setdefault(names, table.in_operators(names)))
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:
