@@ -108,5 +108,6 @@ def test_a_method_of_one_s_own_is_compared_with_ours(tmp_path):
 
 
 def test_other_packages_are_methods_as_ours_are():
-    assert set(METHODS) - set(OURS) == {"gplearn", "pyoperon", "pysr"}
+    policies = {prefix + name for prefix in ("", "vsr-") for name in ("dsr", "pqt", "vpg", "gpmeld")}
+    assert set(METHODS) - set(OURS) == {"gplearn", "pyoperon", "pysr"} | policies
     assert all(METHODS[name].search is None and METHODS[name].make is not None for name in OURS)
