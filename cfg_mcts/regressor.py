@@ -14,10 +14,10 @@ import numpy as np
 from cfg_mcts.derivation import Deriver, Limits, functions_around
 from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
-from cfg_mcts.store import search_from, search_state
+from cfg_mcts.store import FitState, RoundState, TreeState, search_from, search_state
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.engine.program import as_columns
-from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.files import checked
+from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring, tree_from, tree_state
 from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.tree import MaskedTree, is_open
 from deap_vsr.tree.simplify import fold
@@ -136,7 +136,8 @@ class _Round:
             self.data = Dataset.of(task.draw(task.rng))
             self.rng.seed(int(task.rng.integers(2**63)))
         else:
-            self._restore(task.resume)
+            with restoring():
+                self._restore(task.resume)
 
     def _growth(self, form: MaskedTree | None, slots: list[int] | None, rewards: dict[int, float]) -> _Growth:
         """Return a new search tree: from `form`, with `slots` of it (default: all) open, or from nothing."""
@@ -293,20 +294,25 @@ class _Round:
             "climbed": _fit_state(self.climbed),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, saved: dict[str, Any]) -> None:
+        state = checked(saved, RoundState, "")
         version, numbers, gauss = state["random"]
         self.rng.setstate((version, tuple(numbers), gauss))
-        X, y, weight, offsets = (np.array(state["data"][key]) for key in ("X", "y", "weight", "offsets"))
-        self.data = Dataset(as_columns(X, 0), y, weight, offsets)
+        self.data = data_from(state["data"], self.task.n_vars, state["data"]["weight"])
         (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
         self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
         self.price = math.inf if self.climbed is None else _price(self.climbed)
         self.own.restore(state["own"])
-        if state["climb"] is not None:
-            self.base = tree_from(state["climb"]["base"])
-            self.now = self._growth(self.base, state["climb"]["slots"], {})
-            self.now.restore(state["climb"]["search"])
-        self.now.tree.rewards = {int(key): float(reward) for key, reward in state["rewards"]}
+        climb = state["climb"]
+        if climb is not None:
+            self.base = tree_from(climb["base"])
+            slots = set(self.base.slots)
+            expect({*climb["slots"], *self.waiting} <= slots, "slots of the expression that is climbed from")
+            self.now = self._growth(self.base, climb["slots"], {})
+            self.now.restore(climb["search"])
+        self.now.tree.rewards = dict(state["rewards"])
+        known = [outcome.tree for outcome in (self.best, self.climbed) if outcome is not None]
+        check_trees([*known, *([] if self.base is None else [self.base])], self.task.n_vars)
 
 
 @dataclass
@@ -317,7 +323,7 @@ class _Growth:
     deriver: Deriver
     tree: SearchTree
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: TreeState) -> None:
         """Take over a search tree that a checkpoint has kept."""
         self.tree = search_from(state, self.deriver, self.tree.derivations[0])
 
@@ -341,14 +347,15 @@ def _fit_state(outcome: Fit | None) -> dict[str, Any] | None:
     if outcome is None:
         return None
     arrays = {name: getattr(outcome, name) for name in _ARRAYS}
-    shape = outcome.constants.shape
-    return arrays | {"tree": tree_state(outcome.tree), "shape": shape, "stopped": outcome.stopped}
+    return arrays | {"tree": tree_state(outcome.tree), "stopped": outcome.stopped}
 
 
-def _fit_from(state: dict[str, Any] | None) -> Fit | None:
+def _fit_from(state: FitState | None) -> Fit | None:
     if state is None:
         return None
-    errors, constants, uncertain, determined, ranks = (np.array(state[name]) for name in _ARRAYS)
-    shape = tuple(state["shape"])
-    parts = (constants.reshape(shape), uncertain.reshape(shape), determined.reshape(shape).astype(bool), ranks)
-    return Fit(tree_from(state["tree"]), errors, *parts, 0, tuple(state["stopped"]))
+    tree, shape = tree_from(state["tree"]), (len(state["errors"]), tree_from(state["tree"]).n_constants)
+    errors, ranks = np.array(state["errors"], float), np.array(state["ranks"], np.int64)
+    constants, uncertain = (np.array(state[name], float).reshape(shape) for name in ("constants", "standard_errors"))
+    determined = np.array(state["determined"], bool).reshape(shape)
+    expect(shape[0] > 0 and len(ranks) == len(state["stopped"]) == shape[0], "a rank and a reason for each trial")
+    return Fit(tree, errors, constants, uncertain, determined, ranks, 0, tuple(state["stopped"]))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
+
 from rich.progress import track
 from rich.table import Table
 
@@ -21,6 +21,7 @@ from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.errors import VsrError
 from deap_vsr.lab.oracle import EquationOracle, Noise
 from deap_vsr.lab.trials import sample_trials
+from deap_vsr.markup import escape
 from deap_vsr.problems import generate, suites
 from deap_vsr.problems.check import check_file
 from deap_vsr.problems.equation import Equation, load_equation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -318,8 +319,10 @@ def _attacked(found: Found, lab: Lab, method: Method, options: Options) -> tuple
 
 def _identity(equation: Equation | None, lab: Lab, seed: int, noise: Noise | float) -> dict[str, Any]:
     """Return what tells a run from others of its method, for checkpoints."""
+    law = repr((lab.variables, lab.limits, equation.tree.to_tokens() if equation is not None else None))
     return {
         "problem": equation.name if equation is not None else [variable.name for variable in lab.variables],
+        "law": hashlib.sha256(law.encode()).hexdigest()[:16],  # another one may have the same name
         "seed": seed,
         "noise": asdict(noise) if isinstance(noise, Noise) else float(noise),
     }

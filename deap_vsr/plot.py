@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deap_vsr.errors import VsrError
+from deap_vsr.errors import VsrError, printable
 from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
 from deap_vsr.tree.walk import operand_positions
@@ -27,6 +27,12 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 def have_matplotlib() -> bool:
     """Whether pictures can be drawn."""
     return find_spec("matplotlib") is not None
+
+
+def plain(text: str) -> str:
+    """Return text of others for a picture: on one line, and no formula of matplotlib's; a legend leaves out _names."""
+    shown = printable(text).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def figure_of(width: float, height: float) -> Figure:
@@ -60,7 +66,7 @@ def plot_path(result: Result) -> Figure:
         formula = short_formula(record.tree)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
         axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
-    figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
+    figure.suptitle(f"{plain(result.equation)}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
     return figure
 
 

@@ -7,16 +7,19 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 from deap import base, gp, tools
+from msgspec import Meta
 
 from deap_vsr.engine.fitting import Dataset, Fit, Points, fit
+from deap_vsr.files import checked
 from deap_vsr.gp import variation
 from deap_vsr.gp.seen import Seen
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.search.schema import Count, TreeState
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import skeleton_key
 
@@ -83,6 +86,17 @@ def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_
     return chosen + random.sample(rest, min(n_random, len(rest)))
 
 
+class GenerationState(TypedDict):
+    """A :class:`Generation` in a checkpoint."""
+
+    number: Count
+    error: float
+    size: Annotated[int, Meta(ge=1, le=10**7)]
+    population: Annotated[list[TreeState], Meta(min_length=1)]
+    seen: str
+    rows: list[dict[str, Any]]
+
+
 @dataclass(frozen=True)
 class Generation:
     """Where :func:`eaMasked` is: what it needs, beside the state of its random streams, to go on from there."""
@@ -111,8 +125,9 @@ class Generation:
         }
 
     @classmethod
-    def restored(cls, state: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
+    def restored(cls, saved: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
         """Return what :meth:`state` wrote, its individuals of type `kind`."""
+        state = checked(saved, GenerationState, "")
         population = [kind(tree_from(tree, pset)) for tree in state["population"]]
         seen = Seen.restored(state["seen"])
         return cls(state["number"], state["error"], state["size"], population, seen, state["rows"])

@@ -15,6 +15,7 @@ from deap_vsr.gp import variation
 from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, selBestDistinct
 from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
 from deap_vsr.lab.budget import Budget
+from deap_vsr.search.checkpoint import check_trees, restoring
 from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.tree import MaskedTree, primitive_set
 
@@ -76,7 +77,8 @@ class ToolboxRegressor:
         if task.resume is None:
             random.seed(int(task.rng.integers(2**63)))
         else:
-            restore_random(task.resume["random"])
+            with restoring():
+                restore_random(task.resume["random"])
         try:
             return self._regress(task)
         finally:
@@ -86,7 +88,11 @@ class ToolboxRegressor:
         toolbox = with_terminals(self.toolbox, task.columns)
         if not self.counted:
             toolbox.register("map", _count_each, toolbox.map, task.budget)
-        resume = None if task.resume is None else Generation.restored(task.resume, self.kind, self.pset)
+        resume = None
+        if task.resume is not None:
+            with restoring():
+                resume = Generation.restored(task.resume, self.kind, self.pset)
+                check_trees(resume.population if self.pset is None else [], task.n_vars)
         outcomes: list[Fit] = []
 
         def tell(generation: Generation) -> None:

@@ -19,7 +19,7 @@ from deap_vsr.gp.regressor import ToolboxRegressor, restore_random
 from deap_vsr.gp.toolbox import primitive_set_of
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import Oracle
-from deap_vsr.search.checkpoint import Checkpoint
+from deap_vsr.search.checkpoint import Checkpoint, restoring
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.records import Found
@@ -188,7 +188,8 @@ class _Kept:
         """Grow the task's candidates, after taking over the state of a checkpoint, once."""
         if self.checkpoint is not None and self.checkpoint.extra_state:
             state, self.checkpoint.extra_state = self.checkpoint.extra_state, {}
-            self.regressor.rounds = state["rounds"]
-            self.regressor.logbook[:] = state["logbook"]
-            restore_random(state["random"])
+            with restoring():
+                self.regressor.rounds = int(state["rounds"])
+                self.regressor.logbook[:] = [dict(row) for row in state["logbook"]]
+                restore_random(state["random"])
         return self.regressor.regress(task)
