@@ -25,8 +25,8 @@ from deap_vsr.tree.simplify import fold
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 
-#: Expressions fitted between two looks at the clock.
-CHUNK = 16
+#: Expressions fitted between two looks at the limits, and evaluations that one takes at the most, about.
+CHUNK, MANY = 16, 100
 
 #: Roll-outs without a new form after which a search tree is done with.
 MAX_STALE = 20_000
@@ -221,7 +221,8 @@ class _Round:
         """Fit the expressions, remember the best, and return their rewards."""
         rewards: list[float | None] = []
         slow = self.regressor.optimizer != "lm" and self.task.budget.seconds_left() is not None
-        size = 1 if slow else CHUNK  # a slow fit may take all the time there is
+        few = self.task.budget.left("evaluations") < MANY * CHUNK
+        size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(trees), size):
             if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
@@ -249,6 +250,8 @@ class _Round:
     def _fitted_on(self, outcome: Fit) -> Fit:
         """Return the fit itself, or, where it was cut short and promises something, what more iterations make of it."""
         promising = self.best is None or outcome.error < 10.0 * self.best.error
+        if self.task.budget.left("evaluations") < 4 * MANY:  # that may take all there is
+            return outcome
         if not promising or "iterations" not in outcome.stopped or self.regressor.optimizer != "lm":
             return outcome
         more = fit(outcome.tree, self.data, starts=outcome.constants, n_starts=1)

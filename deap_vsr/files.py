@@ -91,14 +91,22 @@ def checked(value: Any, kind: type[T], source: str) -> T:
         raise VsrError(f"{source}: {short(place.strip('`') or '$')}: {short(what, 200)}") from None
     except RecursionError:
         raise VsrError(f"{source}: it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise VsrError(f"{source}: there is text in it that cannot be written in UTF-8") from None
 
 
 def finite_json(text: str | bytes) -> Any:
-    """Return the JSON value of a text in which every number is finite, and fits a float; else ValueError."""
+    """Return the JSON value of a text in which every number is finite, and fits a float; else ValueError.
+
+    Escapes that stand for no text (half of a pair of surrogates) are refused as well: they could not be written again.
+    """
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:  # type: ignore[operator]
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return value
 
 
 def _refuse(word: str) -> NoReturn:

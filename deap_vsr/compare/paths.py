@@ -40,7 +40,7 @@ def _formula(record: dict[str, Any]) -> str:
     """Return the reduced form with its nodes coloured; plain where an operator is not known here."""
     try:
         tree = short_numbers(tree_from(record["nodes"]))
-    except (VsrError, KeyError, TypeError, ValueError):
+    except (VsrError, LookupError, TypeError, ValueError):
         return escape(str(record["expression"]))
     return infix(without_neutral(tree), mark=_coloured)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
@@ -14,13 +14,12 @@ Text = Annotated[str, Meta(max_length=100_000)]
 Name = Annotated[str, Meta(max_length=1_000)]
 
 
-class RoundRow(TypedDict, total=False):
-    """One round of a run, as far as the report shows it."""
+class RoundRow(TypedDict):
+    """One round of a run, as far as the report shows it; its `nodes` may be missing."""
 
     freed: list[Name]
     controlled: list[Name]
     expression: Text
-    nodes: list[list[Any]]
     errors: list[float | None]
     slots: Count
     accepted: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -37,7 +38,8 @@ class FormsRegressor:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
         if task.candidates or len(task.columns) != 1:
             return []
-        table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence)
+        left = partial(task.budget.left, "evaluations")
+        table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence, left)
         data = table.dataset()
         found = self._first(table, data, task) if task.evidence.certain else self._best(table, data, task)
         return [_candidate(outcome, task.columns[0]) for outcome in found]
@@ -49,6 +51,8 @@ class FormsRegressor:
             task.budget.count(tried)
             good = []
             for form in forms:
+                if task.budget.left("evaluations") <= 0:
+                    break
                 outcome = self._fitted(form, table, data, task)
                 if outcome is not None:
                     good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
@@ -64,10 +68,14 @@ class FormsRegressor:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
         good = []
         for _, row in groupby(self.stages, key=lambda stage: stage.effort):
+            if task.budget.used_up():
+                break
             wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
             for count, (forms, tried) in enumerate(_steps(wanted, table)):
                 task.budget.count(tried)
-                fitted = [self._fitted(form, table, data, task) for form in forms]
+                fitted = [
+                    self._fitted(form, table, data, task) for form in forms if task.budget.left("evaluations") > 0
+                ]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break

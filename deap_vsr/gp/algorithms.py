@@ -163,8 +163,9 @@ def eaMasked(
     Parameters
     ----------
     toolbox : needs ``evaluate(individual, trials)``, ``mate``, ``mutate``, ``select``, ``clone``; ``map`` is the only
-        parallel seam. Where `evaluate` returns None for want of time, the generation before stands. ``select`` returns
-        some of those it is given, not copies.
+        parallel seam. Where `evaluate` returns None, at a limit, children without an outcome are left out, and where
+        one of the parents has none, the generation before stands. ``select`` returns some of those it is given, not
+        copies.
     draw : callable
         Returns the trials of a generation; those of the oracle are fresh each time.
     n_offspring : int
@@ -195,7 +196,7 @@ def eaMasked(
         trials = Dataset.of(draw())
         fits = list(toolbox.map(functools.partial(toolbox.evaluate, trials=trials), everybody))
         if any(outcome is None for outcome in fits):  # cut short
-            if generation > first:
+            if generation > first and any(outcome is None for outcome in fits[: len(population)]):
                 break  # the generation before stands
             everybody = [one for one, outcome in zip(everybody, fits, strict=True) if outcome is not None]
             fits = [outcome for outcome in fits if outcome is not None]

@@ -17,7 +17,7 @@ from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
 from deap_vsr.lab.budget import Budget
 from deap_vsr.search.checkpoint import check_trees, restoring
 from deap_vsr.search.contract import Candidate, Task
-from deap_vsr.tree import MaskedTree, primitive_set
+from deap_vsr.tree import Constant, MaskedTree, primitive_set, variable
 
 
 @dataclass
@@ -189,6 +189,8 @@ class GpRegressor:
 
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the task's candidates; what has no finite error is left out."""
+        if not set(task.function_set) - {"const"}:
+            return self._leaves(task)
         regressor = ToolboxRegressor(
             self._toolbox(task),
             self.cxpb,
@@ -199,6 +201,14 @@ class GpRegressor:
             counted=True,
         )
         return [candidate for candidate in regressor.regress(task) if np.isfinite(np.mean(candidate.errors))]
+
+    def _leaves(self, task: Task) -> list[Candidate]:
+        """Return what can be said without an operator: a variable, or a constant; best first."""
+        data, evaluate = Dataset.of(task.draw(task.rng)), self._evaluate(task.budget)
+        leaves = [[variable(column + 1)] for column in task.columns] + [[Constant(1.0)]]
+        fits = [evaluate(Individual(leaf), data) for leaf in leaves]
+        found = [outcome for outcome in fits if outcome is not None and np.isfinite(outcome.error)]
+        return [Candidate.of(outcome) for outcome in sorted(found, key=lambda outcome: outcome.error)]
 
     def _toolbox(self, task: Task) -> base.Toolbox:
         pset = primitive_set(task.function_set, task.n_vars)
@@ -216,12 +226,12 @@ class GpRegressor:
         return toolbox
 
     def _evaluate(self, budget: Budget) -> Callable[[Individual, Dataset], Fit | None]:
-        """Return the `evaluate` of a task: it counts, and gives up when time is up, but for the very first."""
+        """Return the `evaluate` of a task: it counts, and gives up at a limit, but for the very first."""
         begun = False
 
         def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
             nonlocal begun
-            if begun and budget.used_up() == "seconds":
+            if begun and budget.used_up() in ("seconds", "evaluations"):
                 return None
             begun = True
             outcome = fit(

@@ -110,12 +110,7 @@ class Budget:
             shares = [share * self.left(name) if name in names else math.inf, math.inf if most is None else most]
             limits[name] = None if min(shares) == math.inf else max(min(shares), 0.0)
         seconds, evaluations, queries = (limits[name] for name in NAMES)
-        return Budget(
-            seconds,
-            None if evaluations is None else int(evaluations),
-            None if queries is None else int(queries),
-            whole=self,
-        )
+        return Budget(seconds, _whole(evaluations), _whole(queries), whole=self)
 
     def keep(self, points: int) -> int:
         """Keep points for the end of the run, in the whole; returns how many were kept until now."""
@@ -128,3 +123,8 @@ class Budget:
         """Let the last batch of points be asked whole, within what the whole has left; the part is used up then."""
         self.strict = False
         return self
+
+
+def _whole(share: float | None) -> int | None:
+    """Return a share as a whole number: of what is left something, however small the share."""
+    return None if share is None else int(share) or int(share > 0)

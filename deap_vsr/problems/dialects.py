@@ -175,8 +175,8 @@ def _python_literal(node: ast.expr, source: str, field: str, depth: int = 0) -> 
             return node.value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
-        case ast.BinOp(op=ast.Div(), left=above, right=ast.Constant(value=int() | float())):
-            return _quotient(inner(above), node.right.value, node, source, field)
+        case ast.BinOp(op=ast.Div(), left=above, right=ast.Constant(value=int() | float() as below)):
+            return _quotient(inner(above), below, node, source, field)
         case ast.List() | ast.Tuple():
             return [inner(item) for item in node.elts]
         case ast.Dict() if all(isinstance(key, ast.Constant) for key in node.keys):

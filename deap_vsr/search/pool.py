@@ -214,8 +214,7 @@ class PoolSearch:
             self.states = [state if state.tree.slots else state.thawed() for state in self.states]
             self.number += 1
             if self.number == len(self.groups) or not self.states:
-                spent = budget.spent
-                idle = all(spent[name] == self.passed[name] for name in ("evaluations", "queries"))
+                idle = budget.spent["evaluations"] == self.passed["evaluations"]
                 if idle or not options.restart:  # another pass would be as idle, and so for ever
                     return "exhausted"
                 self.number, self.states = 0, [State.start()]
