@@ -221,7 +221,7 @@ class _Round:
         """Fit the expressions, remember the best, and return their rewards."""
         rewards: list[float | None] = []
         slow = self.regressor.optimizer != "lm" and self.task.budget.seconds_left() is not None
-        few = self.task.budget.left("evaluations") < MANY * CHUNK
+        few = self.task.budget.evaluations_left() < MANY * CHUNK
         size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(trees), size):
             if self.best is not None and self.task.budget.used_up() is not None:
@@ -250,7 +250,7 @@ class _Round:
     def _fitted_on(self, outcome: Fit) -> Fit:
         """Return the fit itself, or, where it was cut short and promises something, what more iterations make of it."""
         promising = self.best is None or outcome.error < 10.0 * self.best.error
-        if self.task.budget.left("evaluations") < 4 * MANY:  # that may take all there is
+        if self.task.budget.evaluations_left() < 4 * MANY:  # that may take all there is
             return outcome
         if not promising or "iterations" not in outcome.stopped or self.regressor.optimizer != "lm":
             return outcome

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-
 from rich.progress import track
 from rich.table import Table
 

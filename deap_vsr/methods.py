@@ -199,6 +199,7 @@ def method_of(method: str | Method | Regressor) -> Method:
     return replace(own, name=method)
 
 
+@np.errstate(all="ignore")  # what overflows or is no number is seen by its value; a user need not read of it
 def discover(
     problem: str | Path | Equation | Oracle,
     method: str | Method | Regressor = "vsr",

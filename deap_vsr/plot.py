@@ -66,7 +66,9 @@ def plot_path(result: Result) -> Figure:
         formula = short_formula(record.tree)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
         axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
-    figure.suptitle(f"{plain(result.equation)}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
+    figure.suptitle(
+        f"{plain(result.equation)}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10
+    )
     return figure
 
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-
 from rich.table import Table
 
 from deap_vsr.errors import VsrError

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-
 from rich.table import Table
 
 from deap_vsr.errors import VsrError

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-
 from rich.table import Table as Shown
 
 from deap_vsr.errors import VsrError

@@ -34,11 +34,11 @@ def write_report(folder: Path) -> list[Path]:
         raise VsrError(f"{folder}: no run is finished yet")
     tables = all_tables(rows)
     pictures = [(picture, _png(picture)) for picture in all_pictures(rows)] if have_matplotlib() else []
-    statement = how_bounded(settings)
+    statement, title = how_bounded(settings), _title(settings)
     content: dict[str, bytes] = {
         "report.html": page(settings, rows, tables, pictures).encode(),
-        "tables.md": "\n".join([f"# {markdown(_title(settings))}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
-        "tables.tex": "\n".join([f"% {printable(_title(settings))}\n% {statement}\n", *map(to_latex, tables)]).encode(),
+        "tables.md": "\n".join([f"# {markdown(title)}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
+        "tables.tex": "\n".join([f"% {printable(title)}\n% {statement}\n", *map(to_latex, tables)]).encode(),
     }
     content |= {f"tables/{table.name}.csv": to_csv(table).encode() for table in tables}
     content |= {f"pictures/{picture.name}.png": drawn for picture, drawn in pictures}

@@ -73,8 +73,8 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(file, lineterminator="\n")
     header: list[str] = []
     for name, has in zip(table.columns, beside, strict=True):
-        name = str(_plain_text(name))
-        header += [name, f"{name}: paper", f"{name}: difference"] if has else [name]
+        shown = str(_plain_text(name))
+        header += [shown, f"{shown}: paper", f"{shown}: difference"] if has else [shown]
     writer.writerow(header)
     for row in table.rows:
         line: list[object] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -19,6 +18,8 @@ from deap_vsr.tree import MaskedTree, variable
 
 #: In noise, so many steps of stages of the same effort in a row are looked through once a form fits.
 STEPS_IN_NOISE = 60
+#: What a step of a stage that is not cheap tries, about: 1,200 were seen. Those of sums try no more than is left.
+LARGE_STEP = 1_500
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FormsRegressor:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
         if task.candidates or len(task.columns) != 1:
             return []
-        left = partial(task.budget.left, "evaluations")
+        left = task.budget.evaluations_left
         table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence, left)
         data = table.dataset()
         found = self._first(table, data, task) if task.evidence.certain else self._best(table, data, task)
@@ -51,7 +52,7 @@ class FormsRegressor:
             task.budget.count(tried)
             good = []
             for form in forms:
-                if task.budget.left("evaluations") <= 0:
+                if task.budget.evaluations_left() <= 0:
                     break
                 outcome = self._fitted(form, table, data, task)
                 if outcome is not None:
@@ -68,14 +69,12 @@ class FormsRegressor:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
         good = []
         for _, row in groupby(self.stages, key=lambda stage: stage.effort):
-            if task.budget.used_up():
+            if task.budget.evaluations_left() <= 0:
                 break
             wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
             for count, (forms, tried) in enumerate(_steps(wanted, table)):
                 task.budget.count(tried)
-                fitted = [
-                    self._fitted(form, table, data, task) for form in forms if task.budget.left("evaluations") > 0
-                ]
+                fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break
@@ -108,9 +107,14 @@ class FormsRegressor:
 
 
 def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
-    """Yield the steps of one stage after the other."""
+    """Yield the steps of one stage after the other; what tries much at once is not begun when little is left."""
     for stage in stages:
-        yield from stage.steps(table)
+        steps = stage.steps(table)
+        while stage.effort == "cheap" or table.left() >= LARGE_STEP:
+            step = next(steps, None)
+            if step is None:
+                break
+            yield step
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:

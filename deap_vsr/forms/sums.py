@@ -81,7 +81,9 @@ def fitting_subsets(
     limits = target.table.limits(len(counts))
     room = max(target.table.n_points - 2, 1)  # a sum of as many terms as points fits anything
     allowed = [c if size <= room else 0 for size, c in enumerate(counts, start=1)]
-    looked_at: Indices = np.array(_within(allowed, len(dictionary.values), target.table.left() / len(target.z)), np.int64)
+    looked_at: Indices = np.array(
+        _within(allowed, len(dictionary.values), target.table.left() / len(target.z)), np.int64
+    )
     with np.errstate(over="ignore"):
         scaled = dictionary.values / target.tolerance
         z = target.z / target.tolerance

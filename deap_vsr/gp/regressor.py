@@ -231,7 +231,7 @@ class GpRegressor:
 
         def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
             nonlocal begun
-            if begun and budget.used_up() in ("seconds", "evaluations"):
+            if begun and (budget.used_up() == "seconds" or budget.evaluations_left() <= 0):
                 return None
             begun = True
             outcome = fit(

@@ -76,6 +76,13 @@ class Budget:
         here = math.inf if limit is None else limit - kept - self.spent[name]
         return here if self.whole is None else min(here, self.whole.left(name))
 
+    def evaluations_left(self) -> float:
+        """Return how many evaluations are left of the run's own limit, which is kept; inf without one.
+
+        A part may go on to the end of what it has begun.
+        """
+        return self.left("evaluations") if self.whole is None else self.whole.evaluations_left()
+
     def used_up(self) -> str | None:
         """Return which limit is reached, or None; a limit of the whole is one of its parts."""
         spent = self.spent

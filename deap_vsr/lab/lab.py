@@ -36,9 +36,9 @@ SMALLEST, LARGEST = 1e-60, 1e60
 BATCH_SECONDS = 0.2
 #: Where an oracle raises at each of so many points, something is wrong with it, and not with the points.
 HOPELESS = 20
-#: Iterations of a fit from each of its starts, at the most; where fewer evaluations than the second number are left of
-#: the limit, for each trial, there is one start only.
-ITERATIONS, FEW_EVALUATIONS = 60, 20
+#: Iterations of a fit from each of its starts, at the most, and evaluations that one takes (up to 3.3 were seen, with
+#: what a start costs); where fewer than the last number are left, for each trial, there is one start only.
+ITERATIONS, EACH, FEW_EVALUATIONS = 60, 4, 20
 #: So many measurements are fitted together at the most: several times what a search in noise asks, some seconds' work.
 MAX_FITTED = 50_000
 
@@ -336,7 +336,7 @@ class Lab:
     # --- fitting ---
 
     def fit(self, tree: Sequence[Node], data: Sequence[Points] | Dataset, **how: Any) -> Fit:
-        """Fit a tree's open constants, as :func:`deap_vsr.fit` does; its evaluations are counted, and within the limit."""
+        """Fit a tree's open constants, as :func:`deap_vsr.fit` does; they are counted, and kept to the limit."""
         data = Dataset.of(data)
         outcome = fit(tree, data, pset=self.pset, **self._affordable(how, data.n_trials))
         self.budget.count(outcome.evaluations)
@@ -346,12 +346,12 @@ class Lab:
         """Return how to fit with the evaluations that are left: fewer iterations, and starts, where those are few."""
         starts = how.get("starts")
         runs = (1 if starts is None else len(starts)) + int(how.get("n_starts", 4))
-        left = self.budget.left("evaluations") / n_trials
-        if left > runs * ITERATIONS:
+        left = self.budget.evaluations_left() / n_trials
+        if left > runs * ITERATIONS * EACH:
             return how
         if left < FEW_EVALUATIONS:
             how, runs = how | {"n_starts": 0, "starts": None if starts is None else starts[:1]}, 1
-        return how | {"max_iterations": min(how.get("max_iterations", ITERATIONS), max(int(left / runs), 1))}
+        return how | {"max_iterations": min(how.get("max_iterations", ITERATIONS), max(int(left / runs / EACH), 1))}
 
     # --- what the answers are like ---
 

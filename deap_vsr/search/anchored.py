@@ -472,9 +472,6 @@ def _held(X: Array, anchor: Array, freed: Sequence[int]) -> Flags:
 def _places(variable: Variable, values: Array) -> Array:
     """Return where in its domain values of a variable are, as it is sampled."""
     if variable.sampling == "loguniform":
-        if variable.high / variable.low == np.inf:
-            decades = np.log(variable.high) - np.log(variable.low)
-            return np.asarray(np.sign(values) + (np.log(np.abs(values)) - np.log(variable.low)) / decades)
         return np.asarray(
             np.sign(values) + np.log(np.abs(values) / variable.low) / np.log(variable.high / variable.low)
         )

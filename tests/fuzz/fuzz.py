@@ -147,8 +147,8 @@ def main() -> int:
     if "--work" in sys.argv:
         target, seed, first, shown = sys.argv[2:6]
         work(target, int(seed), int(first), bool(int(shown)))
-    names = ("equation", "grammar", "log", "checkpoint gp", "checkpoint vsr-gp", "checkpoint mcts", "checkpoint vsr-mcts",
-             "store", "settings", "discover")  # fmt: skip
+    readers = ("equation", "grammar", "log", "store", "settings")
+    names = (*readers, "checkpoint gp", "checkpoint vsr-gp", "checkpoint mcts", "checkpoint vsr-mcts", "discover")
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="for all targets together")
     parser.add_argument("--seed", type=int, default=0)

@@ -12,8 +12,9 @@ Path = list[Any]
 #: What a place is replaced by, now and then.
 ODD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 7, 255, 2**31, 2**63, -(2**63) - 1, 50_000_000, 10**30, 0.5, -0.0, 1e-320, 1e308,
-    -1e308, float("inf"), float("nan"), "", "x1", "x999", "X_0", "add", "C", "nan", "1/4", "1/0", "=1+1", "\x1b[2J", "\ud800",
-    "<script>alert(1)</script>", "$\\input{/etc/passwd}$", "__import__('os').system('echo > marker')", "a" * 3000,
+    -1e308, float("inf"), float("nan"), "", "x1", "x999", "X_0", "add", "C", "nan", "1/4", "1/0", "=1+1",
+    "\x1b[2J", "\ud800", "<script>alert(1)</script>", "$\\input{/etc/passwd}$",
+    "__import__('os').system('echo > marker')", "a" * 3000,
     [], {}, [[]], [None], ["x1", "var"], {"name": "x1"}, [0, 50_000_000],
 )  # fmt: skip
 
@@ -71,7 +72,9 @@ def _changed(value: Any, at: Path, rng: random.Random, spots: list[Path]) -> Any
         return put(value, at, rng.choice((-old, old + 1, old * 1000, float(old), -1, 0)))
     if kind == 4 and isinstance(old, str) and old:
         place = rng.randrange(len(old) + 1)
-        return put(value, at, old[:place] + rng.choice(("", " ", "\x00", "\n", "'", "0", "<b>", "{")) + old[place + 1 :])
+        return put(
+            value, at, old[:place] + rng.choice(("", " ", "\x00", "\n", "'", "0", "<b>", "{")) + old[place + 1 :]
+        )
     if kind == 5 and rng.random() < 0.1:
         deep: Any = []
         for _ in range(rng.choice((60, 900))):
