@@ -210,6 +210,7 @@ def discover(
     time_limit: float | None = None,
     max_evaluations: int | None = None,
     max_queries: int | None = None,
+    max_memory: float | None = None,
     batch: int | None = None,
     noise: Noise | float = 0.0,
     verify: int | str | None = None,
@@ -236,6 +237,9 @@ def discover(
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
+    max_memory : MB that the process may hold, optional
+        A search that would need more ends with the best so far. It is looked at every few milliseconds between
+        evaluations, so that one step (some MB) may go beyond. It is no limit of its own: without others, 60 s.
     batch : points that are handed to the oracle at once, at the most: a sheet of a laboratory, a simulator in parallel
         Within a batch variables that have a cost are changed seldom. `batches` of the result counts them; those that
         are wholly read from `log` do not count.
@@ -264,12 +268,12 @@ def discover(
     chosen = method_of(method)
     options = Options(expansion, schedule, preset, optimizer, grammar, checkpoint, resume)
     chosen.check(options)
-    check_limits(seed, time_limit, max_evaluations, max_queries)
+    check_limits(seed, time_limit, max_evaluations, max_queries, max_memory)
     n_points = _points_to_verify(verify, chosen, options)
     equation, oracle = _oracle(problem, noise, seed, operators)
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
-    budget = Budget(time_limit, max_evaluations, max_queries, tick=tick)
+    budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
     lab = Lab(oracle, budget, np.random.default_rng(seed), log=log, batch=batch)
     compile_kernels()  # on nobody's clock
     memory = peak_memory()

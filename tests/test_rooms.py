@@ -18,7 +18,7 @@ PACKAGES = {package.__name__: Path(package.__file__).parent for package in (deap
 #: Bottom to top: a room imports from those before it, and not from its own row. deap_vsr itself is what people type.
 ORDER = (
     ("errors", "_moved"),
-    ("files", "memory", "markup"),
+    ("files", "memory", "markup", "interrupts"),
     ("tree",),
     ("engine", "plot"),
     ("problems",),

@@ -50,6 +50,10 @@ class Checkpoint:
     extra_state: Json = field(default_factory=dict)
     _next: float = field(default_factory=time.perf_counter)
 
+    def __post_init__(self) -> None:
+        if not self.path.name:
+            raise VsrError("checkpoint: found an empty name, expected the path of a file")
+
     def load(self) -> Json | None:
         """Return the state in the file, or None if the run starts; VsrError if it is of another run."""
         if not self.resume or not self.path.exists():
