@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
+<<<<<<< HEAD
 .PHONY: demo test lint types check browser data clean fuzz dependable mutation lowest audit
+=======
+.PHONY: demo test lint types check browser site data clean
+>>>>>>> main
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -36,6 +40,7 @@ browser:
 		timeout 300 sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver" \
 			> /dev/null 2>&1; } || echo "no chromium with its driver: the report is not tested in a browser"
 
+<<<<<<< HEAD
 # What takes minutes, and is tried before a release.
 SECONDS ?= 600
 SEED ?= 0
@@ -63,12 +68,17 @@ audit: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet pip-audit bandit
 	$(BIN)/bandit --quiet --recursive deap_vsr cfg_mcts --severity-level medium
 	$(BIN)/pip-audit --skip-editable
+=======
+# The documentation site, into site/; a broken link is an error.
+site: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+>>>>>>> main
 
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +87,10 @@ $(VENV)/bin/python:
 $(VENV)/.installed: $(VENV)/bin/python setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/bin/python setup.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: $(VENV)/bin/python setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[test]"

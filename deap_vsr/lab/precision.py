@@ -194,10 +194,14 @@ def _usual(expected: Array, variances: Array, freedom: Array) -> Flags:
 
 
 def _log_likelihood(expected: Array, variances: Array, freedom: Array) -> float:
-    """Return the logarithm of how likely variances are, those with outliers apart, which count as the worst usual."""
+    """Return the logarithm of how likely variances are.
+
+    One that holds an outlier is as likely as the largest usual one, whatever is expected: a model gains nothing by
+    expecting less where it calls answers outliers.
+    """
     with np.errstate(all="ignore"):
-        excess = np.minimum(variances / expected, chdtri(freedom, OUTLIER) / freedom)
-        return float(np.sum(-0.5 * freedom * (np.log(expected) + excess)))
+        expected = np.maximum(expected, variances * freedom / chdtri(freedom, OUTLIER))
+        return float(np.sum(-0.5 * freedom * (np.log(expected) + variances / expected)))
 
 
 def outlying(y: Array, sigma: Array, predicted: Array, level: float) -> Flags:

@@ -75,6 +75,17 @@ def test_noise_that_grows_with_y_is_seen_to_grow(seed):
     assert weights[0] > weights[1] > weights[2]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_of_answers_that_are_mostly_nothing_is_not_taken_to_grow_with_them(seed):
+    """The means of most replicates are noise too: they say nothing of its size."""
+    rng = np.random.default_rng(seed)
+    x, width = np.exp(rng.uniform(np.log(0.1), np.log(10.0), (2, 40)))
+    truth = np.exp(-0.5 * (x / width) ** 2) / width
+    absolute, relative = noise_shown(truth[:, None] + rng.normal(0.0, 0.003, (40, 8)))
+    assert relative == 0.0
+    assert absolute == pytest.approx(0.003, rel=0.2)
+
+
 def test_parts_of_the_noise_are_those_of_the_replicates_at_any_size():
     rng = np.random.default_rng(0)
     means = rng.uniform(1.0, 9.0, (200, 1))
