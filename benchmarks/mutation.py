@@ -2,7 +2,7 @@
 
 ``make mutation``, or ``python benchmarks/mutation.py --per-module 10 --seed 1``. A change is one of: a comparison
 turned round, + for -, `and` for `or`, a number one larger, a condition negated. A mutant is killed if a test of the
-module's room fails, or takes too long. Survivors are printed with their line. It works in a copy: nothing is changed here.
+module's room fails, or takes too long. Survivors are printed with their line. It works in a copy.
 """
 
 import ast
