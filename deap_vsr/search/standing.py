@@ -198,6 +198,7 @@ class Attack:
         far = self._outside(n_points // 4)
         chosen = self._chosen(n_points // 4)
         uniform = _spread_out(lab.variables, n_points - len(chosen) - len(far), lab.rng)
+        self._move_dropped(uniform)
         inside = np.vstack([uniform, chosen])
         answers = lab.ask(np.vstack([inside, far]))
         self.survived = int(np.isfinite(answers[: len(inside)]).sum()) + self._asked_before()
@@ -220,6 +221,14 @@ class Attack:
         elif lab.evidence.certain and not self._is_exact(known):
             self.reason = "it does not leave rounding alone: it may only come close to the law"
             self.refuted = True
+
+    def _move_dropped(self, X: Array) -> None:
+        """Put variables that the formula has not at their ends in two of the points: many matter there alone."""
+        used = {node.value for node in self.formula if is_variable(node)}
+        for column, variable in enumerate(self.lab.variables):
+            if f"x{column + 1}" not in used:
+                ends = variable.bounds
+                X[: len(ends), column] = ends[: len(X)]
 
     def _is_exact(self, known: Trial) -> bool:
         """Whether, its numbers fitted to all that was measured, nothing but rounding is left."""
