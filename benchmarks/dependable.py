@@ -50,19 +50,19 @@ def kept(method: str, folder: Path) -> list[str]:
 @app.command()
 def kills(count: int = 50, seed: int = 0) -> None:
     """Kill runs of every method at random moments (kill -9): they come to what an uninterrupted run comes to."""
-    rng, wrong, killed = random.Random(seed), 0, 0
+    rng, wrong, killed, tried = random.Random(seed), 0, 0, 0
     whole = {}
     for method in METHODS:
         begun = time.perf_counter()
         whole[method] = outcome(subprocess.run(command(method), capture_output=True, text=True, check=True).stdout)
         whole[method]["took"] = time.perf_counter() - begun
     while killed < count:
-        method = METHODS[killed % len(METHODS)]
+        method, tried = METHODS[tried % len(METHODS)], tried + 1
         with tempfile.TemporaryDirectory() as name:
             given = command(method, *kept(method, Path(name)))
             for _ in range(rng.randint(1, 3)):
                 process = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                time.sleep(rng.uniform(0.3, 1.0) * whole[method]["took"])
+                time.sleep(rng.uniform(0.1, 0.9) * whole[method]["took"])
                 killed += process.poll() is None
                 process.kill()
                 process.wait()
