@@ -4,11 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-<<<<<<< HEAD
-.PHONY: demo test lint types check browser data clean fuzz dependable mutation lowest audit
-=======
-.PHONY: demo test lint types check browser site data clean
->>>>>>> main
+.PHONY: demo test lint types check browser neural site data clean fuzz dependable mutation lowest audit
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -20,7 +16,7 @@ demo: $(VENV)/.installed
 	$(BIN)/vsr compare "trigonometric/inv/3-2-2/prog_[0-2].json" --methods gp,vsr-gp,vsr --max-evaluations 20000 \
 		--jobs $(JOBS) --out demo-comparison
 
-test: $(VENV)/.installed-test browser lint types check
+test: $(VENV)/.installed-test browser neural lint types check
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -40,7 +36,6 @@ browser:
 		timeout 300 sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver" \
 			> /dev/null 2>&1; } || echo "no chromium with its driver: the report is not tested in a browser"
 
-<<<<<<< HEAD
 # What takes minutes, and is tried before a release.
 SECONDS ?= 600
 SEED ?= 0
@@ -68,11 +63,16 @@ audit: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet pip-audit bandit
 	$(BIN)/bandit --quiet --recursive deap_vsr cfg_mcts --severity-level medium
 	$(BIN)/pip-audit --skip-editable
-=======
+
+# PyTorch, for tests/neural, which `check` runs where it is there. Where it cannot be had in time they are left out.
+neural: $(VENV)/.installed-test
+	@test -f $(VENV)/.installed-neural || { \
+		timeout 300 $(BIN)/python -m pip install --quiet "torch==2.13.0" > /dev/null 2>&1 && \
+		touch $(VENV)/.installed-neural; } || echo "no PyTorch within 5 minutes: tests/neural is left out"
+
 # The documentation site, into site/; a broken link is an error.
 site: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
->>>>>>> main
 
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data

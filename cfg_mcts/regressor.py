@@ -14,19 +14,20 @@ import numpy as np
 from cfg_mcts.derivation import Deriver, Limits, functions_around
 from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
-from cfg_mcts.store import FitState, RoundState, TreeState, search_from, search_state
+from cfg_mcts.store import RoundState, TreeState, search_from, search_state
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.files import checked
 from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring, tree_from, tree_state
 from deap_vsr.search.contract import Candidate, Task
+from deap_vsr.search.fits import MANY, data_state, fit_from, fit_state, fitted_on
 from deap_vsr.tree import MaskedTree, is_open
 from deap_vsr.tree.simplify import fold
 
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 
-#: Expressions fitted between two looks at the limits, and evaluations that one takes at the most, about.
-CHUNK, MANY = 16, 100
+#: Expressions fitted between two looks at the limits.
+CHUNK = 16
 
 #: Roll-outs without a new form after which a search tree is done with.
 MAX_STALE = 20_000
@@ -227,7 +228,8 @@ class _Round:
             if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
             for first in self.regressor.map(self._fit(), trees[begin : begin + size]):
-                outcome = self._fitted_on(first)
+                left = self.task.budget.evaluations_left() if self.regressor.optimizer == "lm" else 0
+                outcome = fitted_on(first, self.data, self.best, left)
                 self.task.budget.count(outcome.evaluations)
                 error = outcome.error
                 self._offer(outcome, error)
@@ -246,17 +248,6 @@ class _Round:
             max_iterations=regressor.max_iterations,
             time_limit=None if regressor.optimizer == "lm" else self.task.budget.seconds_left(),
         )
-
-    def _fitted_on(self, outcome: Fit) -> Fit:
-        """Return the fit itself, or, where it was cut short and promises something, what more iterations make of it."""
-        promising = self.best is None or outcome.error < 10.0 * self.best.error
-        if self.task.budget.evaluations_left() < 4 * MANY:  # that may take all there is
-            return outcome
-        if not promising or "iterations" not in outcome.stopped or self.regressor.optimizer != "lm":
-            return outcome
-        more = fit(outcome.tree, self.data, starts=outcome.constants, n_starts=1)
-        better = more if more.error < outcome.error else outcome
-        return replace(better, evaluations=outcome.evaluations + more.evaluations)
 
     def _offer(self, outcome: Fit, error: float) -> None:
         """Keep what fits best; of two that fit, the shorter one."""
@@ -283,18 +274,18 @@ class _Round:
             self.task.tell(self.best.error, self.best.trees[0], self._state)
 
     def _state(self) -> dict[str, Any]:
-        data, now = self.data, self.now
+        now = self.now
         climb = None if now is self.own else {"base": tree_state(self.base or ()), "slots": now.slots}
         return {
             "random": self.rng.getstate(),
-            "data": {"X": data.columns.T, "y": data.y, "weight": data.weight, "offsets": data.offsets},
+            "data": data_state(self.data),
             "own": search_state(self.own.tree),
             "climb": None if climb is None else climb | {"search": search_state(now.tree)},
             "rewards": list(now.tree.rewards.items()),
             "waiting": self.waiting,
             "numbers": [self.entered, self.until],
-            "best": _fit_state(self.best),
-            "climbed": _fit_state(self.climbed),
+            "best": fit_state(self.best),
+            "climbed": fit_state(self.climbed),
         }
 
     def _restore(self, saved: dict[str, Any]) -> None:
@@ -303,7 +294,7 @@ class _Round:
         self.rng.setstate((version, tuple(numbers), gauss))
         self.data = data_from(state["data"], self.task.n_vars, state["data"]["weight"])
         (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
-        self.best, self.climbed = _fit_from(state["best"]), _fit_from(state["climbed"])
+        self.best, self.climbed = fit_from(state["best"]), fit_from(state["climbed"])
         self.price = math.inf if self.climbed is None else _price(self.climbed)
         self.own.restore(state["own"])
         climb = state["climb"]
@@ -340,25 +331,3 @@ def _price(outcome: Fit) -> float:
         inside > 0 and is_open(node) for node, inside in zip(outcome.tree, functions_around(outcome.tree), strict=True)
     )
     return math.log10(max(outcome.error, 1e-30)) + NODE_PRICE * len(outcome.tree) + INNER_PRICE * inner
-
-
-#: The arrays of a fit.
-_ARRAYS = ("errors", "constants", "standard_errors", "determined", "ranks")
-
-
-def _fit_state(outcome: Fit | None) -> dict[str, Any] | None:
-    if outcome is None:
-        return None
-    arrays = {name: getattr(outcome, name) for name in _ARRAYS}
-    return arrays | {"tree": tree_state(outcome.tree), "stopped": outcome.stopped}
-
-
-def _fit_from(state: FitState | None) -> Fit | None:
-    if state is None:
-        return None
-    tree, shape = tree_from(state["tree"]), (len(state["errors"]), tree_from(state["tree"]).n_constants)
-    errors, ranks = np.array(state["errors"], float), np.array(state["ranks"], np.int64)
-    constants, uncertain = (np.array(state[name], float).reshape(shape) for name in ("constants", "standard_errors"))
-    determined = np.array(state["determined"], bool).reshape(shape)
-    expect(shape[0] > 0 and len(ranks) == len(state["stopped"]) == shape[0], "a rank and a reason for each trial")
-    return Fit(tree, errors, constants, uncertain, determined, ranks, 0, tuple(state["stopped"]))

@@ -12,7 +12,7 @@ from cfg_mcts.derivation import Derivation, Deriver
 from cfg_mcts.search import SearchTree
 from deap_vsr.errors import VsrError
 from deap_vsr.search.checkpoint import expect
-from deap_vsr.search.schema import Count, DataState
+from deap_vsr.search.schema import Count, FitState, WeightedData
 from deap_vsr.search.schema import TreeState as FormulaState
 from deap_vsr.tree.notation import infix
 
@@ -29,24 +29,6 @@ class TreeState(TypedDict):
     rollouts: Count
     stale: Count
     free: list[Count]
-
-
-class WeightedData(DataState):
-    """Trials, with the roots of their weights."""
-
-    weight: list[float]
-
-
-class FitState(TypedDict):
-    """A fit in a checkpoint."""
-
-    tree: FormulaState
-    errors: list[float]
-    constants: list[list[float]]
-    standard_errors: list[list[float]]
-    determined: list[list[bool]]
-    ranks: list[Count]
-    stopped: list[str]
 
 
 class ClimbState(TypedDict):

@@ -14,9 +14,12 @@ from deap_vsr.tree import MaskedTree, primitive_set
 from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
+    from deap_vsr.campaign.campaign import Campaign
     from deap_vsr.engine import fit
+    from deap_vsr.estimator import VsrRegressor
     from deap_vsr.gp.algorithms import assignFit, eaMasked, evaluateFit, selBestDistinct
     from deap_vsr.gp.regressor import ToolboxRegressor
+    from deap_vsr.gp.rounds import freeze, rounds
     from deap_vsr.gp.variation import (
         cxOnePoint,
         cxOnePointLeafBiased,
@@ -30,7 +33,11 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.lab.programs import ProgramOracle
+    from deap_vsr.lab.table import TableOracle
     from deap_vsr.methods import discover
+    from deap_vsr.result import Result
+    from deap_vsr.tree.translate import from_individual, to_individual
 
 __version__ = "0.2.0.dev0"
 
@@ -38,6 +45,7 @@ _moved.install()
 
 __all__ = [
     "CallableOracle",
+    "Campaign",
     "Digits",
     "Equation",
     "EquationError",
@@ -46,11 +54,15 @@ __all__ = [
     "MaskedTree",
     "Noise",
     "OracleError",
+    "ProgramOracle",
     "Relative",
+    "Result",
+    "TableOracle",
     "ToolboxRegressor",
     "Trial",
     "Variable",
     "VsrError",
+    "VsrRegressor",
     "assignFit",
     "cxOnePoint",
     "cxOnePointLeafBiased",
@@ -59,6 +71,8 @@ __all__ = [
     "eaVertical",
     "evaluateFit",
     "fit",
+    "freeze",
+    "from_individual",
     "load_equation",
     "metrics",
     "mutEphemeral",
@@ -70,17 +84,26 @@ __all__ = [
     "mutUniform",
     "primitive_set",
     "register_operator",
+    "rounds",
     "sample_trials",
     "selBestDistinct",
     "staticLimit",
+    "to_individual",
 ]
 
 #: Where the names live that need numba, which is not imported before one of them is used.
 _LAZY = {
+    "campaign.campaign": ("Campaign",),
     "engine": ("fit",),
     "methods": ("discover",),
+    "lab.table": ("TableOracle",),
+    "estimator": ("VsrRegressor",),
+    "lab.programs": ("ProgramOracle",),
+    "result": ("Result",),
+    "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
+    "gp.rounds": ("freeze", "rounds"),
     "gp.vertical": ("eaVertical",),
     "gp.variation": (
         "cxOnePoint",

@@ -17,7 +17,9 @@ from rich.table import Table
 
 import deap_vsr
 from deap_vsr.bench.commands import points_command, truth_command
+from deap_vsr.campaign.commands import lab_app
 from deap_vsr.compare.commands import compare_command, report_command
+from deap_vsr.discover_command import discover_command
 from deap_vsr.errors import VsrError
 from deap_vsr.interrupts import Interrupts
 from deap_vsr.lab.oracle import EquationOracle, Noise
@@ -46,6 +48,8 @@ bench_app = typer.Typer(
 app.add_typer(bench_app, name="bench")
 bench_app.command("truth")(truth_command)
 bench_app.command("points")(points_command)
+app.command("discover")(discover_command)
+app.add_typer(lab_app, name="lab")
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 
@@ -228,7 +232,7 @@ def data_make(
     suite: Annotated[
         str,
         typer.Option(
-            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, or laws: fresh ones by families.",
+            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, classic, or laws: fresh ones.",
             show_default=True,
         ),
     ] = "all",
@@ -250,7 +254,7 @@ def data_make(
 
     Fresh laws, none of them in the data folder: vsr data make fresh --suite laws --programs 60 --seed 7
     """
-    tables = ("feynman", "feynman-unit", "livermore2")
+    tables = generate.TABLES
     if suite not in ("all", "trigonometric", "laws", *tables):
         raise VsrError(f"--suite {suite}: expected all, trigonometric, laws, {', '.join(tables)}")
     if suite in tables and (config or variables or seed):
@@ -282,121 +286,6 @@ def _configuration(text: str) -> tuple[int, int, int]:
         raise VsrError(f"--config {text}: expected m-s-p such as 8-8-12")
     m, s, p = map(int, parts)
     return m, s, p
-
-
-@app.command("discover")
-def discover_command(
-    problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
-    method: Annotated[
-        str,
-        typer.Option(
-            help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
-            "gplearn, pyoperon or pysr (other packages), or MODULE:NAME of a method of your own."
-        ),
-    ] = "vsr",
-    expansion: Annotated[
-        str, typer.Option(help="How a round grows the formula: slotwise or joint; empty: the method's own.")
-    ] = "",
-    schedule: Annotated[
-        str,
-        typer.Option(help="Order in which variables are freed: numeric, auto, or e.g. x3,x1,x2; empty: auto for vsr."),
-    ] = "",
-    preset: Annotated[str, typer.Option(help="paper: the published settings.")] = "",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole run.")] = 0,
-    time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds; 0: none. 60 if no limit is given.")] = 0.0,
-    max_evaluations: Annotated[int, typer.Option(min=0, help="Expressions evaluated over a trial; 0: no limit.")] = 0,
-    max_queries: Annotated[int, typer.Option(min=0, help="Points asked of the oracle; 0: no limit.")] = 0,
-    max_memory: Annotated[float, typer.Option(min=0.0, help="MB that the process may hold; 0: no limit.")] = 0.0,
-    batch: Annotated[
-        int | None, typer.Option(help="Points handed to the oracle at once, at the most, 1 or more; default: no limit.")
-    ] = None,
-    noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
-    verify: Annotated[
-        str,
-        typer.Option(
-            metavar="N|thorough",
-            help="Fresh points that an answer is attacked with before it is called found. Where none of n disagrees, "
-            "it may still be wrong in about 3/n of the domain. thorough: 300, for a cheap function; empty: 8, and 2 "
-            "for each variable.",
-        ),
-    ] = "",
-    optimizer: Annotated[str, typer.Option(help="How constants are fitted: lm, BFGS, Nelder-Mead, ...")] = "",
-    operators: Annotated[str, typer.Option(help="Operators allowed, e.g. add,mul,sin,const; empty: the file's.")] = "",
-    grammar: Annotated[
-        str,
-        typer.Option(help="For vsr-mcts and mcts: a file of rules, or coefficients (leaves C*x, C*sin(x), ...)."),
-    ] = "",
-    log: Annotated[
-        Path | None,
-        typer.Option(help="CSV file in which every measurement is kept; a run with the same file goes on from it."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="File in which the state of GP and MCTS is kept, every few seconds.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if it is there.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for result.json, formula.tex and pictures (which need matplotlib).")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find the formula behind a problem. Ctrl-C returns the best so far.
-
-    A law with three variables, freed in a given order: vsr discover feynman-unit/I.39.22 --schedule x3,x2,x1
-
-    A formula that has to be right, of a function that is cheap to ask: vsr discover FILE --verify thorough
-
-    A run that can be killed, and goes on when it is started again: vsr discover FILE --max-queries 5000 --log F.csv
-
-    A long run of GP or MCTS: vsr discover FILE --method vsr-gp --max-evaluations 9000000 --checkpoint F --resume
-    """
-    from deap_vsr.methods import discover
-    from deap_vsr.terminal import live_progress, make_folder, print_result, write_result
-
-    if resume and checkpoint is None:
-        raise VsrError("--resume needs --checkpoint, the file to go on from")
-    if out is not None:
-        make_folder(out)  # before a long search, not after it
-    with live_progress(errors) as (progress, tick):
-        result = discover(
-            problem,
-            method,
-            expansion=expansion or None,
-            schedule=schedule or None,
-            seed=seed,
-            time_limit=time_limit or None,
-            max_evaluations=max_evaluations or None,
-            max_queries=max_queries or None,
-            max_memory=max_memory or None,
-            batch=batch,
-            noise=noise,
-            verify=_points(verify),
-            preset=preset or None,
-            optimizer=optimizer or None,
-            operators=operators.split(",") if operators else None,
-            grammar=grammar or None,
-            log=log,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-            tick=tick,
-        )
-    if as_json:
-        _print_json(result.to_json())
-    else:
-        print_result(result, console)
-    for path in write_result(result, out) if out is not None else []:
-        if not as_json:
-            console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
-    if result.stopped_by == "interrupted":
-        raise typer.Exit(130)
-
-
-def _points(verify: str) -> int | str | None:
-    """Return what is given as --verify; what is no number is left as it is."""
-    try:
-        return int(verify) if verify else None
-    except ValueError:
-        return verify
 
 
 @app.command("warm-up")

@@ -75,6 +75,10 @@ class NoValuesError(OracleError):
     """An oracle that gives too few finite values where it was asked."""
 
 
+class NoControlError(NoValuesError):
+    """A table whose rows hold nothing constant while the free variables vary: it has no such trial."""
+
+
 def short(value: object, limit: int = 80) -> str:
     """Text of `value` for a message: one line, never long."""
     try:

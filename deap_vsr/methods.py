@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
+from deap_vsr.doors import Asked, Door, Problem, doors
 from deap_vsr.engine.optimizers import NAMES as OPTIMIZERS
 from deap_vsr.engine.warm import compile_kernels
 from deap_vsr.errors import OutOfQueriesError, VsrError
-from deap_vsr.forms.atoms import atoms_of
 from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.forms.searches import searches
 from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.budget import Budget
+from deap_vsr.lab.domains import Domains
 from deap_vsr.lab.evidence import FreezeRule
 from deap_vsr.lab.lab import Lab
-from deap_vsr.lab.oracle import EquationOracle, Noise, Oracle, View
+from deap_vsr.lab.oracle import Noise
+from deap_vsr.loading import attribute_of
 from deap_vsr.memory import peak_memory
+from deap_vsr.narrate import hint, logger, narrated
 from deap_vsr.peers import DEFAULT_SECONDS, PEERS
-from deap_vsr.problems.equation import Equation, load_equation
-from deap_vsr.result import Result
-from deap_vsr.search.anchored import Anchored
+from deap_vsr.problems.equation import Equation
+from deap_vsr.result import Result, Results
+from deap_vsr.search.before import with_measured_before
 from deap_vsr.search.checkpoint import Checkpoint
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, Progress
-from deap_vsr.search.sequence import in_sequence, slots_first
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
-from deap_vsr.search.standing import THOROUGH, Standing, points_to_keep, standing
-from deap_vsr.search.sums import Sums
+from deap_vsr.search.sequence import in_sequence
+from deap_vsr.search.slotwise import SlotOptions
+from deap_vsr.search.standing import THOROUGH, Standing, points_to_attack, points_to_keep, standing
 from deap_vsr.search.vertical import simplest_first, vertical
-from deap_vsr.tree.operators import normalise_function_set
 
 if TYPE_CHECKING:
     from cfg_mcts import Grammar
@@ -92,6 +94,7 @@ class Method:
     then : searches of slotwise expansion, one after the other; "sums" is for noise
     joint : numbers of joint search
     search : for a method that needs no round of ours: called instead of all this
+    extra : a package that it needs, and the extra of ours that brings it
     """
 
     name: str
@@ -103,6 +106,7 @@ class Method:
     then: tuple[str, ...] = ("slotwise", "joint")
     joint: JointOptions = field(default_factory=JointOptions)
     search: Search | None = None
+    extra: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         unknown = {*self.expansions, *self.then} - {"anchored", "sums", "slotwise", "joint"}
@@ -121,10 +125,12 @@ class Method:
             raise VsrError(f"method {self.name} frees all variables at once: it has no schedule")
         for name in ("preset", "optimizer", "grammar", "checkpoint"):
             if getattr(options, name) is not None and name not in self.takes:
-                others = " and ".join(other.name for other in METHODS.values() if name in other.takes)
+                others = " and ".join(own for own in OURS if name in METHODS[own].takes)
                 raise VsrError(f"method {self.name} has no {name}; {others} have")
         if self.search is not None:
             self.search.check()
+        if self.extra is not None and find_spec(self.extra[0]) is None:
+            raise VsrError(f"method {self.name} needs {self.extra[0]}: pip install deap-vsr[{self.extra[1]}]")
         if options.checkpoint is not None and self.expansion(options) == "slotwise":
             raise VsrError("checkpoints are for joint expansion; a slotwise run goes on from its log: give log")
 
@@ -152,6 +158,13 @@ def _mcts(options: Options) -> Regressor:
     return regressor if options.optimizer is None else replace(regressor, optimizer=options.optimizer)
 
 
+def _neural(options: Options, name: str) -> Regressor:
+    from deap_vsr.neural.methods import baseline
+
+    how = _PAPER_FIT if options.preset == "paper" else {}
+    return baseline(name, options.preset == "paper", how, options.optimizer, options.grammar)
+
+
 #: Roll-outs bring forms with many constants, some of which pass for a smooth law to 13 digits.
 _MCTS = JointOptions(rule=FreezeRule(error=1e-18))
 _COMMON = frozenset({"preset", "optimizer", "checkpoint"})
@@ -168,12 +181,18 @@ METHODS: dict[str, Method] = {
         Method("gp", _gp, vertical=False, expansions=(), takes=_COMMON),
         Method("vsr-mcts", _mcts, takes=_COMMON | {"grammar"}, joint=_MCTS),
         Method("mcts", _mcts, vertical=False, expansions=(), takes=_COMMON | {"grammar"}, joint=_MCTS),
+        *(
+            Method(f"vsr-{name}" if is_vertical else name, partial(_neural, name=name), vertical=is_vertical,
+                   expansions=("joint", "slotwise") if is_vertical else (), takes=_COMMON | {"grammar"}, joint=_MCTS,
+                   extra=("torch", "neural"))
+            for is_vertical in (True, False) for name in ("dsr", "pqt", "vpg", "gpmeld")
+        ),
         *(Method(name, vertical=False, expansions=(), search=peer) for name, peer in PEERS.items()),
     )
-}
+}  # fmt: skip
 
-#: Those of this package.
-OURS = tuple(name for name, method in METHODS.items() if method.search is None)
+#: Those of this package that need no extra.
+OURS = tuple(name for name, method in METHODS.items() if method.search is None and method.extra is None)
 
 
 def method_of(method: str | Method | Regressor) -> Method:
@@ -184,26 +203,36 @@ def method_of(method: str | Method | Regressor) -> Method:
         return Method(type(method).__name__, lambda options: method)
     if method in METHODS:
         return METHODS[method]
-    module, _, attribute = method.partition(":")
-    if not attribute:
+    if ":" not in method:
         raise VsrError(f"unknown method {method!r}; known are {', '.join(METHODS)}, and module:attribute of your own")
-    here = os.getcwd()
-    sys.path.insert(0, here)  # as for a script that stands beside it
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise VsrError(f"method {method}: {error}") from None
-    finally:
-        sys.path.remove(here)
+    found = attribute_of(method, "method")
     own = method_of(found() if isinstance(found, type) else found)
     return replace(own, name=method)
 
 
-@np.errstate(all="ignore")  # what overflows or is no number is seen by its value; a user need not read of it
+@overload
 def discover(
-    problem: str | Path | Equation | Oracle,
+    problem: Problem, method: str | Method | Regressor = "vsr", *, outputs: None = None, **options: Any
+) -> Result: ...
+
+
+@overload
+def discover(
+    problem: Problem, method: str | Method | Regressor = "vsr", *, outputs: Sequence[str], **options: Any
+) -> Results: ...
+
+
+def discover(
+    problem: Problem,
     method: str | Method | Regressor = "vsr",
     *,
+    variables: Domains | None = None,
+    outputs: Sequence[str] | None = None,
+    workers: int = 1,
+    processes: bool = False,
+    feasible: Callable[[Mapping[str, float]], Any] | None = None,
+    limits: Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]] | None = None,
+    call: str = "auto",
     expansion: str | None = None,
     schedule: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -216,23 +245,38 @@ def discover(
     verify: int | str | None = None,
     preset: str | None = None,
     optimizer: str | None = None,
-    operators: Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
     grammar: str | Path | Grammar | None = None,
     log: str | Path | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] = lambda news: None,
     tick: Callable[[], None] = lambda: None,
-) -> Result:
+    verbose: bool = False,
+    **about: Any,
+) -> Result | Results:
     """Find a formula.
 
     Parameters
     ----------
-    problem : name or path of an equation file, Equation, or any oracle
-        An oracle needs `variables` and ``evaluate(X)`` (:class:`deap_vsr.lab.lab.Lab`).
+    problem : a function, name or path of an equation file, Equation, or any oracle
+        A function is called with named arguments, with values, a row, or a whole batch, whichever it takes
+        (:class:`deap_vsr.lab.functions.FunctionOracle`). An oracle needs `variables` and ``evaluate(X)``
+        (:class:`deap_vsr.lab.lab.Lab`).
     method : name, Method, or a regressor of one's own
-        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once), or
-        ``module:attribute`` of a module of one's own.
+        "vsr" (slots solved one by one), "vsr-gp", "vsr-mcts" (the paper's), "gp", "mcts" (all variables at once),
+        "dsr", "pqt", "vpg", "gpmeld", each also as "vsr-dsr", ... (docs/neural.md), or ``module:attribute`` of a module
+        of one's own.
+    variables : of a function: ``{"T": (280, 400), "p": (0.1, 10, "log"), "n": (1, 9, "integer")}``
+        A Variable, a range, or a list of words for a category: then there is a formula for each word.
+    outputs : names of the outputs of a function that has several: one search each, over shared points
+        Returns Results, by name. Limits are those of each search.
+    workers, processes : of a function: how many points are asked at the same time, by threads or by processes
+        The result does not depend on it.
+    feasible : of a function: says of a setting, ``{"T": 300.0, ...}``, whether it can be asked; if not it costs nothing
+    limits : of a function: how far outside of the domains it may be asked, ``{"T": (250, 450)}``; default: not at all
+        A formula that also holds outside is hardly a surrogate.
+    call : how a function is called: "named", "values", "row", "batch", or "auto"
     expansion : "slotwise" or "joint", for vertical methods: how a round grows the formula
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
@@ -243,13 +287,13 @@ def discover(
     batch : points that are handed to the oracle at once, at the most: a sheet of a laboratory, a simulator in parallel
         Within a batch variables that have a cost are changed seldom. `batches` of the result counts them; those that
         are wholly read from `log` do not count.
-    noise : added to the answers of an equation file's oracle
+    noise : added to the answers of an equation file's oracle, or a function's, to try a method out
     verify : fresh points to attack an answer with before it is called found; "thorough" for a cheap function
         By default 8, and 2 for each variable.
     preset : "paper" for the published settings
     optimizer : how constants are fitted, see :func:`deap_vsr.fit`
-    operators : function set, instead of the problem's own
-    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md), or "coefficients"
+    operators : function set, or the name of one ("science"), instead of the problem's own
+    grammar : of mcts and vsr-mcts: a Grammar, a file of rules (docs/mcts.md); of these and of policies: "coefficients"
         By default the operators of the problem. With "coefficients" leaves are C*x, C*sin(x), ...: it knows the shape
         of sums of terms, so compare it only with methods that know it too.
     log : a CSV file in which every measurement is kept, as it comes
@@ -259,42 +303,78 @@ def discover(
     resume : go on from that file, if there is one
         The result is that of an uninterrupted run, if the run is bounded by counts.
     progress, tick : called in each round, and after every few evaluations
+    verbose : whether to show reduced forms on stderr as they are found; the logger `deap_vsr` has them in any case
+    about : what is known of a function's answers, and what they are called: noise_sd, tolerance, resolution,
+        repeatable, errors (:class:`deap_vsr.CallableOracle`), output, unit
 
     Returns
     -------
     Result
-        With the judge's verdict, if the problem is an equation. Ctrl-C returns the best so far.
+        With the judge's verdict, if the problem is an equation. Ctrl-C returns the best so far. Results, by name, where
+        a function has several outputs or categories.
     """
     chosen = method_of(method)
     options = Options(expansion, schedule, preset, optimizer, grammar, checkpoint, resume)
     chosen.check(options)
     check_limits(seed, time_limit, max_evaluations, max_queries, max_memory)
     n_points = _points_to_verify(verify, chosen, options)
-    equation, oracle = _oracle(problem, noise, seed, operators)
+    asked = Asked(variables, outputs, workers, processes, feasible, limits, call, about)
+    found = doors(problem, noise, seed, operators, log, asked)
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
-    budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
-    lab = Lab(oracle, budget, np.random.default_rng(seed), log=log, batch=batch)
+    results = Results()
+    with narrated(verbose, progress) as tell:
+        for door in found:
+            budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
+            lab = Lab(door.oracle, budget, np.random.default_rng(seed), log=door.log, batch=batch)
+            lab.verify = n_points
+            # Whoever hands an Equation over runs a benchmark, and knows.
+            hinted = _is_attacked(chosen, options) and not isinstance(problem, Equation)
+            few = hint(lab, points_to_attack(lab, lab.n_vars)) if hinted else ""
+            if few:
+                logger.warning(few)
+            # What overflows or is no number is seen by its value; a user need not read of it. An oracle may warn.
+            with np.errstate(all="ignore"):
+                results[door.label] = _result(door, lab, chosen, options, seed, noise, tell)
+            if results[door.label].stopped_by == "interrupted":
+                break
+    return results if found[0].label else results[""]
+
+
+def _result(
+    door: Door,
+    lab: Lab,
+    method: Method,
+    options: Options,
+    seed: int,
+    noise: Noise | float,
+    tell: Callable[[Progress], None],
+) -> Result:
+    """Search behind one door, and attack what is found."""
     compile_kernels()  # on nobody's clock
+    if method.extra is not None:
+        import_module(method.extra[0])
     memory = peak_memory()
-    budget.restart()
-    known = _identity(equation, lab, seed, noise)
-    lab.verify = n_points
-    budget.kept = points_to_keep(lab) if _is_attacked(chosen, options) else 0
-    freed, found, used = _search(chosen, options, lab, progress, known)
-    found, stands = _attacked(found, lab, chosen, options)
-    return Result.of(
+    lab.budget.restart()
+    known = _identity(door.equation, lab, seed, noise)
+    lab.budget.kept = points_to_keep(lab) if _is_attacked(method, options) else 0
+    freed, found, used = _search(method, options, lab, tell, known)
+    found, stands = _attacked(found, lab, method, options)
+    stands = with_measured_before(found, stands, lab)
+    result = Result.of(
         found,
         stands,
         lab,
-        equation,
-        method=chosen.name,
-        expansion=chosen.expansion(options),
+        door.equation,
+        method=method.name,
+        expansion=method.expansion(options),
         schedule=freed,
         seed=seed,
         settings=used,
         memory=peak_memory() - memory,
     )
+    logger.info("%s%r", f"{door.label}: " if door.label else "", result)
+    return result
 
 
 def _points_to_verify(verify: int | str | None, method: Method, options: Options) -> int | None:
@@ -351,25 +431,6 @@ def check_limits(seed: int, *limits: float | None) -> None:
         raise VsrError("the seed and limits are numbers of at least 0")
 
 
-def _oracle(
-    problem: str | Path | Equation | Oracle, noise: Noise | float, seed: int, operators: Sequence[str] | None
-) -> tuple[Equation | None, Oracle]:
-    """Return the equation of a problem, if it has one, and the oracle that stands for it."""
-    allowed = None if operators is None else normalise_function_set(operators)
-    if allowed is not None and not set(allowed) - {"const"}:
-        raise VsrError("operators: no operator among them, only const")
-    if isinstance(problem, str | Path):
-        problem = load_equation(problem)
-    if isinstance(problem, Equation):
-        equation = problem if allowed is None else replace(problem, function_set=allowed)
-        return equation, EquationOracle(equation, noise, seed)
-    if not hasattr(problem, "evaluate") or not hasattr(problem, "variables"):
-        raise VsrError(f"a problem is a name, a path, an Equation or an oracle, not a {type(problem).__name__}")
-    if noise:
-        raise VsrError("noise is for equation files; give an oracle of your own its noise when you make it")
-    return None, problem if allowed is None else View(problem, function_set=allowed)
-
-
 def _search(
     method: Method, options: Options, lab: Lab, tell: Callable[[Progress], None], known: dict[str, Any]
 ) -> tuple[Schedule, Found, dict[str, Any]]:
@@ -402,28 +463,10 @@ def _search(
     exact = SlotOptions.within(lab.budget.queries_left(), lab.n_vars)
     used = {"slotwise": asdict(exact), "slotwise_in_noise": asdict(SlotOptions.in_noise()), **used}
     try:
-        schedule, found = in_sequence(lab, _expansions(method, slots, exact, joint, lab), fixed, tell)
+        schedule, found = in_sequence(lab, searches(method.then, slots, lab, joint), fixed, tell)
     except (OutOfQueriesError, KeyboardInterrupt) as end:  # before anything could be found
         schedule, found = (), Found.nothing(end)
     return schedule, found, used
-
-
-def _expansions(
-    method: Method, slots: Regressor, exact: SlotOptions, joint: Joint, lab: Lab
-) -> Iterator[Joint | Slotwise | Anchored | Sums]:
-    """Yield the searches of a method, one after the other: as few points as do first, then what the answers allow."""
-    if "anchored" in method.then:
-        yield Anchored(slots)
-    lab.begin()
-    if "anchored" in method.then and lab.evidence.certain:
-        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
-    for name in slots_first([name for name in method.then if name != "anchored"], lab):
-        if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-            yield Sums(atoms_of)
-        elif name == "slotwise":
-            yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
-        elif name == "joint":
-            yield joint
 
 
 def _schedule(wanted: str | Sequence[str], lab: Lab) -> Schedule:

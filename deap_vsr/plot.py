@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ import numpy as np
 from deap_vsr.errors import VsrError, printable
 from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
+from deap_vsr.tree.operators import Array, Flags
 from deap_vsr.tree.walk import operand_positions
 
 if TYPE_CHECKING:
@@ -39,9 +42,21 @@ def figure_of(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches; a clear error without matplotlib."""
     if not have_matplotlib():
         raise VsrError("pictures need matplotlib: pip install matplotlib, or deap-vsr[plot]")
+    return _picture()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _picture() -> type[Figure]:
+    """Return the class of our figures: a notebook shows them as they are, without pyplot."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=90)
+            return content.getvalue()
+
+    return Picture
 
 
 def plot_path(result: Result) -> Figure:
@@ -50,7 +65,7 @@ def plot_path(result: Result) -> Figure:
     Other attempts, and earlier passes through the schedule, are left out.
     """
     rounds = result.path
-    trees = [short_numbers(record.tree) for record in rounds]
+    trees = [short_numbers(record.tree, result.names) for record in rounds]
     leaves = [sum(node.arity == 0 for node in tree) for tree in trees]
     heights = [tree.height + 1.6 for tree in trees]
     figure = figure_of(max(6.0, 0.52 * max(leaves, default=1) + 1), max(2.0, 0.62 * sum(heights) + 0.8))
@@ -60,12 +75,13 @@ def plot_path(result: Result) -> Figure:
     axes = figure.subplots(len(rounds), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
     for axis, record, tree in zip(axes, rounds, trees, strict=True):
         _draw_tree(axis, tree, record.tree)
-        held = " ".join(f"x{column + 1}" for column in record.controlled) or "nothing"
-        free = " ".join(f"x{column + 1}" for column in record.freed)
+        held = " ".join(map(result.names.name, record.controlled)) or "nothing"
+        free = " ".join(map(result.names.name, record.freed))
         fit = "" if record.accepted else "; does not fit"
-        formula = short_formula(record.tree)
+        formula = short_formula(record.tree, result.names)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
-        axis.set_title(f"free: {free}; held: {held}{fit}\ny = {formula}", loc="left", fontsize=9)
+        said = f"{plain(result.names.output)} = {formula}"
+        axis.set_title(f"free: {free}; held: {held}{fit}\n{said}", loc="left", fontsize=9)
     figure.suptitle(
         f"{plain(result.equation)}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10
     )
@@ -88,6 +104,57 @@ def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
     axis.set_xlim(-0.7, max(x for x, _ in places) + 0.7)
     axis.set_ylim(min(y for _, y in places) - 0.5, 0.5)
     axis.set_axis_off()
+
+
+def plot_fit(result: Result) -> Figure:
+    """Draw what was measured against what the formula says; on the line they agree."""
+    figure = figure_of(5.5, 5.0)
+    y, said = _measured(result)
+    axis = figure.subplots()
+    axis.plot(said, y, "o", markersize=3, color=SLOT, markeredgecolor="#555555", markeredgewidth=0.4)
+    if len(y):
+        ends = [min(y.min(), said.min()), max(y.max(), said.max())]
+        axis.plot(ends, ends, color="#777777", linewidth=1, zorder=0)
+    axis.set_xlabel(plain(f"{result.names.answer}, as the formula says"))
+    axis.set_ylabel(plain(f"{result.names.answer}, measured"))
+    axis.set_title(f"{len(y)} points", fontsize=10)
+    return figure
+
+
+def plot_residuals(result: Result, most: int = 6) -> Figure:
+    """Draw what the formula leaves, against its value and against each variable: a right one leaves no shape."""
+    y, said = _measured(result)
+    columns = [(result.names.answer, said)]
+    X = result.data.X[_known(result)]
+    columns += [(result.names.label(i), X[:, i]) for i in range(X.shape[1])][: most - 1]
+    rows = (len(columns) + 1) // 2
+    figure = figure_of(9.0, 2.6 * rows)
+    axes = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axis, (label, values) in zip(axes, columns, strict=False):
+        axis.axhline(0.0, color="#777777", linewidth=1, zorder=0)
+        axis.plot(values, y - said, "o", markersize=3, color=FROZEN, markeredgecolor="#555555", markeredgewidth=0.4)
+        axis.set_xlabel(plain(label))
+        axis.set_ylabel("measured - formula")
+    for axis in axes[len(columns) :]:
+        axis.set_axis_off()
+    return figure
+
+
+def _known(result: Result) -> Flags:
+    """Return which points have an answer, and a value of the formula."""
+    if result.tree is None:
+        raise VsrError(f"no formula was found, so there is no fit to draw: {result.reason}")
+    if not len(result.data):
+        return np.zeros(0, bool)
+    return np.asarray(result.data.good & np.isfinite(result.predict(result.data.X)))
+
+
+def _measured(result: Result) -> tuple[Array, Array]:
+    """Return what was measured and what the formula says there, (n,) each."""
+    known = _known(result)
+    if not known.any():
+        return np.empty(0), np.empty(0)
+    return result.data.y[known], result.predict(result.data.X[known])
 
 
 def _leaf_text(node: Node) -> str:
@@ -135,13 +202,17 @@ def plot_slots(result: Result, most: int = 6) -> Figure:
             bars = None if table.errors is None else 2.0 * table.errors[k]
             style = {"fmt": "o", "color": line.get_color(), "markersize": 4, "elinewidth": 1}
             axis.errorbar(table.x, values, bars, label=f"setting {k + 1}", **style)
-        name = f"x{table.column + 1}"
-        axis.set_xlabel(name)
+        axis.set_xlabel(plain(result.names.label(table.column)))
         axis.set_ylabel("slot")
-        free = " ".join(f"x{column + 1}" for column in record.freed if column != table.column) or "nothing else"
-        axis.set_title(f"{table.form.to_infix(skeleton=True)}   (free: {free})", fontsize=9)
+        free = " ".join(result.names.name(column) for column in record.freed if column != table.column)
+        form = short_formula(table.form, result.names)
+        axis.set_title(f"{form}   (free: {free or 'nothing else'})", fontsize=9)
     for axis in axes[len(tables) :]:
         axis.set_axis_off()
     axes[0].legend(fontsize=8)
     figure.suptitle("slots as functions of the new variable: measured (dots) and solved (lines)", fontsize=10)
     return figure
+
+
+#: The pictures of a result by name.
+PICTURES = {"path": plot_path, "slots": plot_slots, "fit": plot_fit, "residuals": plot_residuals}

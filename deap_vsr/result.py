@@ -4,20 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import deap_vsr
-from deap_vsr.errors import ExpressionError
+from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.judge.metrics import Verdict, judge
+from deap_vsr.lab.data import Data
 from deap_vsr.lab.lab import Lab
-from deap_vsr.problems.equation import Equation
-from deap_vsr.search.checkpoint import tree_state
+from deap_vsr.problems.equation import Equation, Variable
+from deap_vsr.saved import load, save
+from deap_vsr.search.correlation import correlation, fitted_places
 from deap_vsr.search.records import Found, Round
 from deap_vsr.search.standing import Standing
+from deap_vsr.shown import html_of, json_of
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.code import c_code, numpy_code, python_code
+from deap_vsr.tree.names import Names, latex_name
+from deap_vsr.tree.notation import short_formula
+from deap_vsr.tree.operators import Array
+from deap_vsr.tree.reading import for_reading
+from deap_vsr.tree.simplify import literals
+
+if TYPE_CHECKING:
+    import sympy as symbols
+    from matplotlib.figure import Figure
+
+
+#: Characters of a formula in a line.
+MAX_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class FittedConstant:
+    """A number of the formula that was fitted, and its standard error; NaN where that is not known."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another formula that the data do not refute, and by how many nats it is behind."""
+
+    formula: str
+    behind: float
+    tree: MaskedTree = field(repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +96,14 @@ class Result:
     """Answers that were left out, as asking again did not confirm them: the point, and y."""
     batches: int = 0
     """Batches in which the points were asked; its largest size, if there is one, is among the settings."""
+    variables: tuple[Variable, ...] = ()
+    """The inputs of the problem, with names, units and domains."""
+    names: Names = field(default_factory=Names)
+    """What the variables and the answer are called in formulas, tables and pictures."""
+    correlation: tuple[tuple[float, ...], ...] | None = None
+    """Of the errors of the fitted constants, in the order of `standard_errors`; None where they are not known."""
+    data: Data = field(default_factory=Data, compare=False)
+    """Every measurement of the run."""
 
     @classmethod
     def of(
@@ -103,6 +147,10 @@ class Result:
             error=_error(found, lab),
             outliers=tuple((tuple(x.tolist()), float(y)) for x, y in zip(*lab.log.outliers, strict=True)),
             batches=lab.batches,
+            variables=lab.variables,
+            names=lab.names,
+            correlation=correlation(found, lab),
+            data=Data.of(lab.log, [*lab.names.given, lab.names.output]),
         )
 
     @property
@@ -121,9 +169,19 @@ class Result:
         return self.standing.share
 
     def __repr__(self) -> str:
-        """Return the formula, how it stands, and what it cost."""
+        """Return the formula in few digits, how it stands, and what it cost: one line."""
+        formula = "?" if self.tree is None else short_formula(literals(self.tree), self.names)
+        formula = formula if len(formula) <= MAX_SHOWN else f"{formula[: MAX_SHOWN - 4]} ..."
         cost = f"{self.oracle_queries} points{self.in_batches}, {self.seconds:.1f} s"
-        return f"<Result {self.status}: y = {self.expression or '?'} ({self.reason}; {cost})>"
+        return f"<Result {self.status}: {self.names.output} = {formula}; {cost}>"
+
+    def _repr_latex_(self) -> str:
+        """Return the formula, for notebooks."""
+        return f"${latex_name(self.names.output)} = {self.latex}$" if self.tree is not None else ""
+
+    def _repr_html_(self) -> str:
+        """Return the formula, how it stands, its constants and its path, for notebooks."""
+        return html_of(self)
 
     @property
     def in_batches(self) -> str:
@@ -133,21 +191,116 @@ class Result:
 
     @property
     def expression(self) -> str:
-        """The formula as text; empty if none was found."""
-        return self.tree.to_infix() if self.tree is not None else ""
+        """The formula as text in x1, x2, ..., as ``MaskedTree.from_infix`` reads it; empty if none was found."""
+        return for_reading(self.tree).to_infix() if self.tree is not None else ""
+
+    @property
+    def formula(self) -> str:
+        """The formula as text in the names of the variables; empty if none was found."""
+        return self.names.named(for_reading(self.tree)).to_infix() if self.tree is not None else ""
 
     @property
     def latex(self) -> str:
-        """The formula in LaTeX; empty if none was found."""
-        return self.tree.to_latex() if self.tree is not None else ""
+        """The formula in LaTeX, in the names of the variables; empty if none was found."""
+        return self.names.named(for_reading(self.tree)).to_latex() if self.tree is not None else ""
 
     @property
     def sympy(self) -> str:
-        """The formula as sympy prints it; empty if there is none or it is too deep for sympy."""
+        """The formula as sympy prints it, in the names of the variables; empty if there is none or it is too deep."""
         try:
-            return str(self.tree.to_sympy()) if self.tree is not None else ""
+            return str(self.names.named(self.tree).to_sympy()) if self.tree is not None else ""
         except ExpressionError:
             return ""
+
+    @property
+    def constants(self) -> list[FittedConstant]:
+        """The fitted constants of the formula, in prefix order, with their standard errors where they are known."""
+        values = [float(self.tree[i].value) for i in fitted_places(self.tree)] if self.tree is not None else []
+        known = self.standard_errors if len(self.standard_errors or ()) == len(values) else None
+        errors = known or (math.nan,) * len(values)
+        return [FittedConstant(value, error) for value, error in zip(values, errors, strict=True)]
+
+    @property
+    def covariance(self) -> Array | None:
+        """The covariance of the errors of the fitted constants, (L, L); None where it is not known."""
+        if self.correlation is None or self.standard_errors is None:
+            return None
+        errors = np.array(self.standard_errors)
+        return np.array(self.correlation).reshape(len(errors), len(errors)) * np.outer(errors, errors)
+
+    @property
+    def rivals(self) -> list[Rival]:
+        """Other formulas that the data do not refute, the nearest first."""
+        return [Rival(self.names.named(tree).to_infix(), behind, tree) for behind, tree in self.standing.rivals]
+
+    # --- using it ---
+
+    def predict(self, X: Any) -> Array:
+        """Return y, (n_points,), for X of shape (n_points, n_vars), or a table with a column for each name."""
+        if hasattr(X, "keys") or hasattr(X, "columns"):
+            missing = [name for name in self.names.given if name not in X]
+            if missing:
+                raise VsrError(f"there is no column {', '.join(missing)}; expected {', '.join(self.names.given)}")
+            X = np.column_stack([np.asarray(X[name], dtype=float) for name in self.names.given])
+        X = np.asarray(X, dtype=float)
+        if X.ndim != 2 or (self.variables and X.shape[1] != len(self.variables)):
+            raise VsrError(f"X has shape {X.shape}, expected (n_points, {len(self.variables)})")
+        return self._formula().evaluate(X)
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Return y for numbers or arrays, in the order of the variables or by name: ``result(T=300, p=2)``.
+
+        One array of shape (n_points, n_vars) is what :meth:`predict` takes.
+        """
+        if len(values) == 1 and not named and (np.ndim(values[0]) == 2 or hasattr(values[0], "keys")):
+            return self.predict(values[0])
+        symbols = [name if name in named else self.names.name(i) for i, name in enumerate(self.names.given)]
+        wanted = symbols[len(values) :]
+        if len(values) > len(symbols) or set(wanted) != set(named):
+            raise VsrError(f"found {len(values)} values and {sorted(named)}, expected {', '.join(symbols)}")
+        columns = np.broadcast_arrays(*values, *(named[name] for name in wanted))
+        y = self.predict(np.column_stack([np.ravel(column) for column in columns]))
+        return float(y[0]) if columns[0].ndim == 0 else y.reshape(columns[0].shape)
+
+    def to_python(self) -> str:
+        """Return the source of a Python function of numbers."""
+        return python_code(self._formula(), self.names)
+
+    def to_numpy(self) -> str:
+        """Return the source of a Python function of numbers or numpy arrays."""
+        return numpy_code(self._formula(), self.names)
+
+    def to_c(self) -> str:
+        """Return the source of a C function of doubles."""
+        return c_code(self._formula(), self.names)
+
+    def to_sympy(self) -> symbols.Expr:
+        """Return a sympy expression in real symbols of the names of the variables."""
+        return self.names.named(self._formula()).to_sympy()
+
+    def _formula(self) -> MaskedTree:
+        if self.tree is None:
+            raise VsrError(f"no formula was found: {self.reason}")
+        return self.tree
+
+    def plot(self, kind: str = "path") -> Figure:
+        """Draw the "path" of reduced forms, the "slots", the "fit" (measured against predicted) or the "residuals"."""
+        from deap_vsr.plot import PICTURES
+
+        if kind not in PICTURES:
+            raise VsrError(f"plot: found {kind!r}, expected {', '.join(PICTURES)}")
+        return PICTURES[kind](self)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file, which :meth:`load` reads."""
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Return a result that :meth:`save` wrote; what is in the file is checked, and nothing in it is executed."""
+        found = load(Path(path))
+        names = (*found["names"].given, found["names"].output)
+        return cls(**{**found, "data": replace(found["data"], names=names)})
 
     @property
     def path(self) -> list[Round]:
@@ -157,48 +310,21 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; numbers that JSON does not have become null."""
-        verdict = self.verdict
-        plain = {
-            "equation": self.equation,
-            "method": self.method,
-            "expansion": self.expansion,
-            "schedule": [[f"x{column + 1}" for column in group] for group in self.schedule],
-            "seed": self.seed,
-            "noise": self.noise,
-            "budget": self.budget,
-            "settings": self.settings,
-            "version": self.version,
-            "expression": self.expression,
-            "sympy": self.sympy,
-            "latex": self.latex,
-            "standard_errors": list(self.standard_errors) if self.standard_errors is not None else None,
-            "n_constants": sum(not node.arity and not isinstance(node.value, str) for node in self.tree or []),
-            "metrics": verdict.metrics if verdict else None,
-            "recovered": verdict.recovered if verdict else None,
-            "recovered_by": verdict.recovered_by if verdict else None,
-            "same_form": verdict.same_form if verdict else None,
-            "seconds": self.seconds,
-            "evaluations": self.evaluations,
-            "oracle_queries": self.oracle_queries,
-            "batches": self.batches,
-            "points_read": self.points_read,
-            "failures": self.failures,
-            "status": self.status,
-            "reason": self.reason,
-            "survived": self.standing.survived,
-            "share": self.standing.share,
-            "outside": self.standing.outside,
-            "found_by": self.standing.search,
-            "lead": self.standing.lead,
-            "rivals": [{"expression": tree.to_infix(), "behind": behind} for behind, tree in self.standing.rivals],
-            "error": self.error,
-            "outliers": [{"x": list(x), "y": y} for x, y in self.outliers],
-            "peak_memory_mb": self.peak_memory_mb,
-            "stopped_by": self.stopped_by,
-            "rounds": [_round_json(record) for record in self.rounds],
-        }
-        cleaned: dict[str, Any] = _finite(plain)
-        return cleaned
+        return json_of(self)
+
+
+class Results(dict[str, Result]):
+    """What a run returns that had several outputs or categories: a result for each, by name."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {result!r}" for name, result in self.items())
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<h4>{escape(name)}</h4>{html_of(result)}" for name, result in self.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of them as plain JSON values."""
+        return {name: result.to_json() for name, result in self.items()}
 
 
 def _error(found: Found, lab: Lab) -> float | None:
@@ -224,28 +350,3 @@ def path_of(freed: Sequence[Sequence[Any]], accepted: Sequence[bool]) -> list[in
         same = [j for j in range(i, -1, -1) if set(freed[j]) == set(freed[i])]
         path.insert(0, next((j for j in same if accepted[j]), i))
     return path
-
-
-def _round_json(record: Round) -> dict[str, Any]:
-    return {
-        "freed": [f"x{column + 1}" for column in record.freed],
-        "controlled": [f"x{column + 1}" for column in record.controlled],
-        "expression": record.tree.to_infix(),
-        "nodes": tree_state(record.tree),
-        "errors": list(record.errors),
-        "constants": [list(row) for row in record.constants],
-        "slots": record.slots,
-        "accepted": record.accepted,
-        "queries": record.queries,
-        "seconds": record.seconds,
-    }
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

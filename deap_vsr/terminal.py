@@ -15,6 +15,7 @@ from deap_vsr.errors import VsrError
 from deap_vsr.markup import escape
 from deap_vsr.result import Result
 from deap_vsr.search.records import Progress
+from deap_vsr.tree.names import Names
 from deap_vsr.tree.notation import short_formula
 
 #: Variables named in a line; problems may have 1,000.
@@ -31,8 +32,8 @@ def live_progress(console: Console) -> Iterator[tuple[Callable[[Progress], None]
         def progress(now: Progress) -> None:
             news[:] = [now]
             if now.tree is not None and console.is_terminal:
-                form = escape(short_formula(now.tree))
-                console.print(f"[dim]{_names(now.freed)}:[/dim] {form}", highlight=False, soft_wrap=True)
+                form = escape(short_formula(now.tree, now.names))
+                console.print(f"[dim]{_names(now.freed, now.names)}:[/dim] {form}", highlight=False, soft_wrap=True)
 
         def tick() -> None:
             now = time.perf_counter()
@@ -48,13 +49,13 @@ def progress_line(news: Progress) -> str:
     spent, limits = news.budget.spent, news.budget.limits
     left = f", {limits['seconds'] - spent['seconds']:.0f} s left" if limits["seconds"] is not None else ""
     return (
-        f"round {news.round}/{news.n_rounds}, free: {_names(news.freed)}; best error {news.best:.2g}; "
+        f"round {news.round}/{news.n_rounds}, free: {_names(news.freed, news.names)}; best error {news.best:.2g}; "
         f"{spent['evaluations']:.0f} evaluations, {spent['queries']:.0f} queries{left}"
     )
 
 
-def _names(columns: tuple[int, ...]) -> str:
-    names = [f"x{column + 1}" for column in columns]
+def _names(columns: tuple[int, ...], called: Names) -> str:
+    names = [called.name(column) for column in columns]
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return " ".join(names[-MAX_NAMED:]) + more
 
@@ -64,9 +65,9 @@ def print_result(result: Result, console: Console) -> None:
     path = Table("free", "held", "reduced form", "largest error", "slots", title="the path of reduced forms")
     for record in result.path:
         path.add_row(
-            _names(record.freed),
-            _names(record.controlled) or "nothing",
-            escape(short_formula(record.tree)),
+            _names(record.freed, result.names),
+            _names(record.controlled, result.names) or "nothing",
+            escape(short_formula(record.tree, result.names)),
             f"{max(record.errors):.2g}" + ("" if record.accepted else " (does not fit)"),
             str(record.slots),
         )
@@ -77,12 +78,13 @@ def print_result(result: Result, console: Console) -> None:
     if result.tree is None:
         console.print("no formula was found", highlight=False)
     else:
-        console.print(f"[bold]y = {escape(result.expression)}[/bold]", highlight=False, soft_wrap=True)
+        equals = f"{result.names.output} = {result.formula}"
+        console.print(f"[bold]{escape(equals)}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"sympy: {escape(result.sympy)}", highlight=False, soft_wrap=True)
         console.print(f"LaTeX: {escape(result.latex)}", highlight=False, soft_wrap=True)
     _print_standing(result, console)
     if result.standard_errors and result.noise > 0:
-        errors = ", ".join(f"{error:.2g}" for error in result.standard_errors)
+        errors = ", ".join(f"{c.standard_error:.2g} of {c.value:.6g}" for c in result.constants)
         console.print(f"standard errors of the constants, in order: {errors}", highlight=False, soft_wrap=True)
     if result.verdict is not None:
         how = f" ({result.verdict.recovered_by})" if result.verdict.recovered else ""
@@ -103,7 +105,12 @@ def _print_standing(result: Result, console: Console) -> None:
     lines = [f"{result.status}: {result.reason}"]
     if result.status == "found":  # else it may be wrong everywhere, as the reason says
         lines[0] += f"; it may be wrong in at most about {result.share:.1%} of the domain"
-    lines += [f"rival, {behind:.1f} nats behind: {tree.to_infix()}" for behind, tree in result.standing.rivals]
+    if result.status == "found" and not result.standing.outside and not result.equation:
+        lines.append("how far outside its domain may it be asked? --limit NAME=LOW:HIGH (limits=) makes it surer")
+    lines += [
+        f"rival, {behind:.1f} nats behind: {result.names.named(tree).to_infix()}"
+        for behind, tree in result.standing.rivals
+    ]
     if result.outliers:
         lines.append(f"answers left out, as asking again did not confirm them: {len(result.outliers)}")
     if result.failures:

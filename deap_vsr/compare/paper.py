@@ -17,6 +17,10 @@ NAMES = {
     "mcts": "MCTS",
     "vsr-mcts+coefficients": "VSR-MCTS",
     "mcts+coefficients": "MCTS",
+    "dsr": "DSR",
+    "pqt": "PQT",
+    "vpg": "VPG",
+    "gpmeld": "GPMeld",
 }
 
 #: What must be said wherever its figures stand beside ours.

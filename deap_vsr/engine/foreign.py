@@ -68,7 +68,8 @@ def _linear(tree: MaskedTree, vocabulary: Vocabulary) -> Flags:
         if not node.arity:
             nodes.append(Constant(1.0) if is_open(node) else variable(1))
         elif vocabulary.operator(node).known:
-            nodes.append(node_from_name(vocabulary.operator(node).name))
+            operator = vocabulary.operator(node)
+            nodes.append(node_from_name(operator.plain or operator.name))
         elif node.arity in stand_in:
             nodes.append(stand_in[node.arity])
         else:

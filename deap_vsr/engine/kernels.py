@@ -15,7 +15,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from deap_vsr.engine.guards import (
+    guarded_binary,
+    guarded_left_derivative,
+    guarded_right_derivative,
+    guarded_unary,
+    guarded_unary_derivative,
+    is_guarded_division,
+)
 from deap_vsr.engine.jit import jit
+from deap_vsr.tree.guarded import FIRST
 from deap_vsr.tree.operators import CATALOGUE, Array, Flags, Indices
 
 Numbers = TypeVar("Numbers", Array, Indices)
@@ -23,8 +32,8 @@ Numbers = TypeVar("Numbers", Array, Indices)
 #: A tree: codes, left, right, slot (see :func:`layout`).
 Program = tuple[Indices, Indices, Indices, Indices]
 
-# Codes of leaves; operators have their op-code, variable j has VARIABLE + j.
-LITERAL, OPEN, VARIABLE = 64, 65, 100
+# Codes of leaves, behind all op-codes; operators have their op-code, variable j has VARIABLE + j.
+LITERAL, OPEN, VARIABLE = 1024, 1025, 2048
 
 #: Points in a block: rows of a typical tree then fit the first-level cache.
 BLOCK = 128
@@ -51,7 +60,13 @@ def copy(row: Numbers, out: Numbers, n: int) -> None:
 @jit
 def is_binary(code: int) -> bool:
     """Whether the operator `code` takes two operands."""
-    return code in (ADD, SUB, MUL, DIV, POW)
+    return code in (ADD, SUB, MUL, DIV, POW) or is_guarded_division(code)
+
+
+@jit
+def is_division(code: int) -> bool:
+    """Whether the operator `code` is a division, guarded or not."""
+    return code == DIV or is_guarded_division(code)
 
 
 @jit
@@ -90,7 +105,9 @@ def layout(codes: Indices, left: Indices, right: Indices, slot: Indices) -> int:
 @jit
 def unary(code: int, x: Array, out: Array, n: int) -> None:
     """Apply a unary operator to the first `n` entries of `x`."""
-    if code == INV:
+    if code >= FIRST:
+        guarded_unary(code, x, out, n)
+    elif code == INV:
         for p in range(n):
             out[p] = 1.0 / x[p]
     elif code == NEG:
@@ -163,7 +180,9 @@ def unary(code: int, x: Array, out: Array, n: int) -> None:
 @jit
 def binary(code: int, a: Array, b: Array, out: Array, n: int) -> None:
     """Apply a binary operator to the first `n` entries of `a` and `b`."""
-    if code == ADD:
+    if code >= FIRST:
+        guarded_binary(code, a, b, out, n)
+    elif code == ADD:
         for p in range(n):
             out[p] = a[p] + b[p]
     elif code == SUB:
@@ -183,7 +202,9 @@ def binary(code: int, a: Array, b: Array, out: Array, n: int) -> None:
 @jit
 def unary_derivative(code: int, x: Array, value: Array, adjoint: Array, out: Array, n: int) -> None:
     """Push the adjoint of a unary node to its operand."""
-    if code == INV:
+    if code >= FIRST:
+        guarded_unary_derivative(code, x, value, adjoint, out, n)
+    elif code == INV:
         for p in range(n):
             out[p] = -adjoint[p] * value[p] * value[p]
     elif code == NEG:
@@ -255,7 +276,9 @@ def unary_derivative(code: int, x: Array, value: Array, adjoint: Array, out: Arr
 @jit
 def left_derivative(code: int, a: Array, b: Array, value: Array, adjoint: Array, out: Array, n: int) -> None:
     """Push the adjoint of a binary node to its first operand."""
-    if code in (ADD, SUB):
+    if code >= FIRST:
+        guarded_left_derivative(code, a, b, adjoint, out, n)
+    elif code in (ADD, SUB):
         for p in range(n):
             out[p] = adjoint[p]
     elif code == MUL:
@@ -272,7 +295,9 @@ def left_derivative(code: int, a: Array, b: Array, value: Array, adjoint: Array,
 @jit
 def right_derivative(code: int, a: Array, b: Array, value: Array, adjoint: Array, out: Array, n: int) -> None:
     """Push the adjoint of a binary node to its second operand."""
-    if code == ADD:
+    if code >= FIRST:
+        guarded_right_derivative(code, a, b, value, adjoint, out, n)
+    elif code == ADD:
         for p in range(n):
             out[p] = adjoint[p]
     elif code == SUB:

@@ -12,7 +12,6 @@ from deap_vsr.engine.kernels import (
     ABS,
     ADD,
     BLOCK,
-    DIV,
     EXP,
     INV,
     LITERAL,
@@ -34,6 +33,7 @@ from deap_vsr.engine.kernels import (
     binary,
     copy,
     is_binary,
+    is_division,
     layout,
     mark_active,
     model,
@@ -63,7 +63,7 @@ def find_linear(codes: Indices, left: Indices, right: Indices, slot: Indices, li
             count[i] = count[left[i]] + count[right[i]]
         elif code == MUL:
             count[i] = max(count[left[i]], count[right[i]])
-        elif code in (DIV, NEG):
+        elif code == NEG or is_division(code):
             count[i] = count[left[i]]
     linear[:] = False
     reached = np.zeros(n, np.bool_)
@@ -84,7 +84,7 @@ def find_linear(codes: Indices, left: Indices, right: Indices, slot: Indices, li
                 reached[left[i]] = True
             else:
                 reached[right[i]] = True
-        elif code in (DIV, NEG):
+        elif code == NEG or is_division(code):
             reached[left[i]] = True
     return total
 
@@ -152,7 +152,7 @@ def target_scales(
                 wanted[a] = wanted[b] = w / 2.0
             elif code == MUL:
                 wanted[a], wanted[b] = w / size_b, w / size_a
-            elif code == DIV:
+            elif is_division(code):
                 wanted[a], wanted[b] = w * size_b, size_a / w
             else:
                 wanted[a] = w ** (1.0 / size_b) if size_b > 0.0 else 1.0

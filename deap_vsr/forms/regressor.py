@@ -11,6 +11,7 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form, Step, Table, starts_of
+from deap_vsr.forms.widening import widened
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.search.prune import unlike
@@ -107,9 +108,13 @@ class FormsRegressor:
 
 
 def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
-    """Yield the steps of one stage after the other; what tries much at once is not begun when little is left."""
-    for stage in stages:
-        steps = stage.steps(table)
+    """Yield the steps of one stage after the other, of many operators with the core first.
+
+    What tries much at once is not begun when little is left.
+    """
+    tables: dict[tuple[str, ...], Table] = {}
+    for stage, names in widened(list(stages), table.function_set):
+        steps = stage.steps(tables.setdefault(names, table.in_operators(names)))
         while stage.effort == "cheap" or table.left() >= LARGE_STEP:
             step = next(steps, None)
             if step is None:

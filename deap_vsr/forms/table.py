@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class Table:
             else:
                 rows.append(Exact().table_tolerance(row, np.zeros(size)))
         return cls(x, y, np.array(rows), function_set, evidence or Exact(), left)
+
+    def in_operators(self, function_set: tuple[str, ...]) -> Table:
+        """Return the same data, for forms in other operators."""
+        return self if function_set == self.function_set else replace(self, function_set=function_set, _values={})
 
     @property
     def n_points(self) -> int:

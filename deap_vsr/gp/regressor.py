@@ -12,12 +12,13 @@ from deap import base, gp, tools
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.gp import variation
-from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, selBestDistinct
+from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, restore_rows, rows_of, selBestDistinct
 from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
 from deap_vsr.lab.budget import Budget
 from deap_vsr.search.checkpoint import check_trees, restoring
 from deap_vsr.search.contract import Candidate, Task
-from deap_vsr.tree import Constant, MaskedTree, primitive_set, variable
+from deap_vsr.tree import Constant, MaskedTree, is_mutable, primitive_set, variable
+from deap_vsr.tree.simplify import skeleton_key
 
 
 @dataclass
@@ -46,6 +47,8 @@ class ToolboxRegressor:
     stats, verbose : as for ``deap.algorithms.eaSimple``
     seeded : bool
         Whether the standard ``random`` is seeded from the task's generator and restored; otherwise it is used as it is.
+    elite : bool
+        Whether the best fit of a generation stays, whatever the toolbox selects.
     counted : bool
         Whether `evaluate` counts what it spends; otherwise each individual of a generation counts for one evaluation.
     logbook : one entry for each generation, with its ``round``
@@ -62,9 +65,10 @@ class ToolboxRegressor:
     kind: type[Any] = Individual
     beginners: Sequence[Any] = ()
     pset: gp.PrimitiveSetTyped | None = None
-    stats: tools.Statistics | None = None
+    stats: tools.Statistics | tools.MultiStatistics | None = None
     verbose: bool = False
     seeded: bool = True
+    elite: bool = False
     counted: bool = False
     logbook: tools.Logbook = field(default_factory=tools.Logbook)
     rounds: int = 0
@@ -94,6 +98,8 @@ class ToolboxRegressor:
                 resume = Generation.restored(task.resume, self.kind, self.pset)
                 check_trees(resume.population if self.pset is None else [], task.n_vars)
         outcomes: list[Fit] = []
+        logbook = tools.Logbook()
+        logbook.log_header = not self.rounds
 
         def tell(generation: Generation) -> None:
             def state() -> dict[str, Any]:
@@ -101,29 +107,38 @@ class ToolboxRegressor:
 
             task.tell(generation.error, MaskedTree(generation.best), state)
 
-        population, logbook = eaMasked(
-            self._beginners(task, toolbox) if resume is None else [],
-            toolbox,
-            self.cxpb,
-            self.mutpb,
-            self.ngen,
-            draw=lambda: task.draw(task.rng),
-            n_offspring=self.n_offspring,
-            target=task.target,
-            stop=lambda: task.budget.used_up() is not None,
-            stats=self.stats,
-            verbose=self.verbose,
-            tell=tell,
-            resume=resume,
-            outcomes=outcomes,
-        )
-        self.rounds += 1
-        for row in logbook:
-            self.logbook.record(round=self.rounds, **row)
-        return [
-            Candidate(MaskedTree(individual), outcome.errors, outcome.constants)
-            for individual, outcome in zip(population, outcomes, strict=True)
-        ]
+        try:
+            population, _ = eaMasked(
+                self._beginners(task, toolbox) if resume is None else [],
+                toolbox,
+                self.cxpb,
+                self.mutpb,
+                self.ngen,
+                lambda: task.draw(task.rng),
+                self.stats,
+                None,
+                self.verbose,
+                n_offspring=self.n_offspring,
+                target=task.target,
+                stop=lambda: task.budget.used_up() is not None,
+                tell=tell,
+                resume=resume,
+                outcomes=outcomes,
+                elite=self.elite,
+                logbook=logbook,
+                labels={"round": self.rounds + 1},
+            )
+        finally:  # also of a round that is interrupted
+            self.rounds += 1
+            restore_rows(self.logbook, rows_of(logbook))
+        found = list(zip(population, outcomes, strict=True))
+        if self.elite:  # in the order of a script's own selection, if it has one
+            found.sort(key=lambda one: one[1].error if np.isfinite(one[1].error) else np.inf)
+            once: dict[int, tuple[Any, Fit]] = {}
+            for individual, outcome in found:
+                once.setdefault(skeleton_key(individual), (individual, outcome))
+            found = list(once.values())
+        return [Candidate(MaskedTree(individual), outcome.errors, outcome.constants) for individual, outcome in found]
 
     def _beginners(self, task: Task, toolbox: base.Toolbox) -> list[Any]:
         """Return the first population: the task's candidates or else beginners, and mutants of them."""
@@ -261,5 +276,6 @@ def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetType
     if draw < 0.8:
         return variation.mutInsert(individual, pset)
     if draw < 0.9:
-        return variation.mutNodeReplacement(individual, pset)
+        mutable = [i for i, node in enumerate(individual) if is_mutable(node)]  # the root as well
+        return variation.replace_node(individual, pset, mutable)
     return variation.mutShrink(individual)

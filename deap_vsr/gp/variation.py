@@ -88,8 +88,12 @@ def mutUniform(individual: T, expr: Callable[..., list[Any]], pset: gp.Primitive
 
 
 def mutNodeReplacement(individual: T, pset: gp.PrimitiveSetTyped) -> tuple[T]:
-    """Replace a random mutable node by another of the same arity and types."""
-    positions = [i for i, node in enumerate(individual) if is_mutable(node)]
+    """Replace a random node below the root, with nothing frozen below it, by another of the same arity and types."""
+    return replace_node(individual, pset, _below_root(individual) if len(individual) > 1 else [])
+
+
+def replace_node(individual: T, pset: gp.PrimitiveSetTyped, positions: Sequence[int]) -> tuple[T]:
+    """Replace the node at one of the positions by another of the same arity and types."""
     if positions:
         position = random.choice(positions)
         node = individual[position]

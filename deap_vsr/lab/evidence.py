@@ -239,6 +239,8 @@ class Noisy:
     rule: FreezeRule = field(default_factory=FreezeRule)
     unsure: float = UNSURE
     model: Callable[[Array], Array] | None = None
+    one_setting: bool = False
+    """Whether all is measured at one setting: then every constant may move with what is held."""
     certain: ClassVar[bool] = False
 
     def at(self, rule: FreezeRule) -> Noisy:
@@ -269,6 +271,8 @@ class Noisy:
     def moves(self, outcome: Fit) -> Flags:
         """Return for each open constant whether its value moves from trial to trial, as :meth:`Exact.moves`."""
         known = outcome.determined.all(axis=0)
+        if self.one_setting and len(outcome.constants) == 1:
+            return np.ones(outcome.constants.shape[1], bool)
         with np.errstate(all="ignore"):
             weight = 1.0 / outcome.standard_errors**2
             distance = (weight * (outcome.constants - self.mean(outcome.constants, outcome.standard_errors)) ** 2).sum(

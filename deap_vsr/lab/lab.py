@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from deap_vsr.lab.log import Log
 from deap_vsr.lab.look import look
 from deap_vsr.lab.oracle import DEFAULT_FUNCTION_SET, Oracle, real_numbers, with_errors
 from deap_vsr.lab.precision import Precision
+from deap_vsr.lab.streams import failure
 from deap_vsr.lab.trials import Trial, draw_trials
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
+from deap_vsr.tree.names import Names
 from deap_vsr.tree.operators import Array, Flags, Indices
 from deap_vsr.tree.translate import known_operators
 
@@ -52,11 +55,14 @@ class Lab:
         Optional: `function_set`; `limits`, for each variable how far it may be asked (default: its domain);
         `repeatable`, whether asking twice measures twice (default: yes); `noise_sd`, the standard deviation of its
         noise, where that is known; ``reachable(X)``, flags of the points that can be asked; ``skip(n)``, for an oracle
-        with a random stream of its own: go on as if `n` points had been asked. ``evaluate(X)`` may give the standard
-        error of each answer too: a tuple of two arrays.
+        with a random stream of its own: go on as if `n` points had been asked; ``everything(X, y, sigma)``, for an
+        oracle that knows more than it was asked: given all answers so far and their standard errors, all that a formula
+        is to be fitted to, points as they were really set and data from before included. ``evaluate(X)`` may give the
+        standard error of each answer too: a tuple of two arrays. A table (:class:`deap_vsr.TableOracle`) has
+        ``rows()``, which are known from the start, and ``trials`` and ``draw`` of its own.
     budget : default: no limits
     rng : numpy Generator
-    log : path of a CSV file, optional
+    log : path of a CSV file, or a Log, optional
         In which measurements are kept, and from which they are read (:class:`deap_vsr.lab.log.Log`).
     pset : what the nodes of trees mean; default: the catalogue and x1, x2, ...
     batch : points that are handed to the oracle at once, at the most; default: no limit
@@ -74,7 +80,7 @@ class Lab:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
         *,
-        log: str | Path | None = None,
+        log: str | Path | Log | None = None,
         pset: gp.PrimitiveSetTyped | None = None,
         batch: int | None = None,
     ) -> None:
@@ -86,14 +92,20 @@ class Lab:
         self.budget = budget or Budget()
         self.rng = rng if rng is not None else np.random.default_rng(0)
         self._batching = Batches(self.variables, batch)  # parts share it
-        self.log = Log([variable.name for variable in self.variables], log)
+        self.names = Names.of(self.variables, getattr(oracle, "output", ""), getattr(oracle, "unit", ""))
+        names = [variable.name for variable in self.variables]
+        self.log = log if isinstance(log, Log) else Log(names, log)
         self.pset = pset
         self.evidence: Evidence = Exact()
         self.verify: int | None = None
         """Fresh points that an answer is attacked with; None: as many as is usual."""
+        self._warned = np.geterr()  # how whoever makes the oracle wants its arithmetic; ours is silent in a search
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
+        if hasattr(oracle, "rows"):  # they were measured before, and cost nothing
+            rows = oracle.rows()
+            self.log.add(rows.X, rows.y, np.zeros(len(rows.y), bool))
 
     @property
     def n_vars(self) -> int:
@@ -174,7 +186,7 @@ class Lab:
             raise OutOfQueriesError(f"{n_wanted} points are wanted, {self.budget.queries_left():g} may be asked")
         if n_wanted:
             told[wanted] = self._measure(self._filled_up(X[wanted]))[:n_wanted]
-        return self._weighted(*(told / self.scale if self.scale != 1.0 else told).T)
+        return self.weighted(*(told / self.scale if self.scale != 1.0 else told).T)
 
     def wish(self, X: Array) -> None:
         """Say which points, (n_points, n_vars), are likely to be wanted later.
@@ -201,7 +213,7 @@ class Lab:
         reachable = getattr(self.oracle, "reachable", None)
         return np.ones(len(X), bool) if reachable is None else np.asarray(reachable(X), dtype=bool)
 
-    def _weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
+    def weighted(self, y: Array, sigma: Array) -> tuple[Array, Array | None]:
         """Return answers and their weights: by their own standard errors, or else by what the evidence says."""
         told = np.isfinite(sigma) & (sigma >= 0)
         if self.evidence.certain or not told.any():
@@ -225,22 +237,45 @@ class Lab:
         if read.any() and hasattr(self.oracle, "skip"):
             self.oracle.skip(int(read.sum()))
         self.budget.count_queries(int(read.sum()))
-        come = read.copy()
+        come, kept = read.copy(), read.copy()
         wanted = np.flatnonzero(~read)
         try:
             for part in self._parts(wanted[self._batching.order(X[wanted])], first):
                 if not self._batching.dear:
-                    self._keep(X, told, come, read)
+                    self._keep(X, told, come, kept)
+                if hasattr(self.oracle, "stream"):
+                    with np.errstate(**self._warned):
+                        self._hear(X, part, told, come, kept)
+                    continue
                 told[part] = self._answer(X[part])
                 self.budget.count_queries(len(part))
                 come[part] = True
         finally:
-            self._keep(X, told, come, read)
+            self._keep(X, told, come, kept)
         return told
 
-    def _keep(self, X: Array, told: Array, come: Flags, read: Flags) -> None:
-        """Keep the answers that have come, (n,), in the log; they wait no more, and are no wishes."""
-        self.log.add(X[come], told[come, 0], ~read[come], told[come, 1])
+    def _hear(self, X: Array, part: Indices, told: Array, come: Flags, kept: Flags) -> None:
+        """Take the answers of an oracle that tells them one by one; the file is told of each as it comes."""
+        for place, heard in self.oracle.stream(X[part]):  # type: ignore[attr-defined]
+            at = part[place]
+            if isinstance(heard, Exception):
+                if getattr(self.oracle, "errors", "nan") == "raise":
+                    raise failure(heard, self.log.names, X[at]) from heard
+                told[at] = self._failure(X[at][None], failure(heard, self.log.names, X[at]))[0]
+            else:
+                told[at] = heard.values[0], heard.sigma
+                self.facts["answers"] = self.facts.get("answers", False) or bool(np.isfinite(told[at, 0]))
+            self.budget.count_queries(1)
+            come[at] = True
+            self.log.write(X[at][None], told[at][None])
+            kept[at] = True
+
+    def _keep(self, X: Array, told: Array, come: Flags, kept: Flags) -> None:
+        """Keep the answers that have come, (n,), in the log; they wait no more, and are no wishes.
+
+        Those that the file has are kept in memory only.
+        """
+        self.log.add(X[come], told[come, 0], ~kept[come], told[come, 1])
         self._batching.forget(X[come])
         come[:] = False
 
@@ -252,7 +287,7 @@ class Lab:
         OutOfTimeError
             Where the time is up before the last of them; of the `first` batch some are asked in any case.
         """
-        at = 0
+        at, workers = 0, getattr(self.oracle, "workers", 1)
         while at < len(wanted):
             if (at or not first) and self.budget.used_up() == "seconds":
                 raise OutOfTimeError("the time is up; not all points were asked")
@@ -264,9 +299,9 @@ class Lab:
             elif self.batch is not None:
                 size = len(wanted)
             elif len(self._pace) == 1:
-                size = 1
+                size = workers
             else:
-                size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), 1)
+                size = len(wanted) if pace * len(wanted) <= BATCH_SECONDS else max(int(BATCH_SECONDS / pace), workers)
             part = wanted[at : at + size]
             begun = time.perf_counter()
             yield part
@@ -276,7 +311,8 @@ class Lab:
     def _answer(self, X: Array) -> Array:
         """Return what the oracle says, y and its standard errors, (n, 2); no answer where it raises."""
         try:
-            answer = self.oracle.evaluate(X)
+            with np.errstate(**self._warned):
+                answer = self.oracle.evaluate(X)
         except Exception as error:
             if isinstance(error, VsrError) and not isinstance(error, OracleFailure):
                 raise
@@ -307,7 +343,9 @@ class Lab:
         return np.full((len(X), 2), np.nan)
 
     def draw(self, n_points: int) -> Array:
-        """Return points drawn from the domains, (n_points, n_vars)."""
+        """Return points drawn from the domains, (n_points, n_vars), or from the rows of a table."""
+        if hasattr(self.oracle, "draw"):
+            return np.asarray(self.oracle.draw(n_points, self.rng))
         return draw_inputs(self.variables, n_points, self.rng)
 
     def trials(
@@ -320,8 +358,11 @@ class Lab:
     ) -> list[Trial]:
         """Return trials, each with its controlled variables at a setting of its own, or of `at` (n_trials, n_vars).
 
-        See :func:`deap_vsr.lab.trials.draw_trials`.
+        See :func:`deap_vsr.lab.trials.draw_trials`. Those of a table are what its rows hold.
         """
+        if hasattr(self.oracle, "trials"):
+            trials = self.oracle.trials(free, n_trials, n_points, self.rng if rng is None else rng, at)
+            return [replace(trial, y=trial.y / self.scale) for trial in trials]
         return draw_trials(self.variables, self.answers, free, n_trials, n_points, self.rng if rng is None else rng, at)
 
     def measured(self) -> Trial:
@@ -330,8 +371,11 @@ class Lab:
         if good.sum() > MAX_FITTED:
             kept = np.flatnonzero(good)[np.linspace(0, good.sum() - 1, MAX_FITTED).astype(int)]
             good = np.isin(np.arange(len(good)), kept)
-        y, weights = self._weighted(self.log.y[good] / self.scale, self.log.sigma[good] / self.scale)
-        return Trial(self.log.X[good], y, tuple(range(self.n_vars)), weights, int((~good).sum()))
+        X, y, sigma = self.log.X[good], self.log.y[good], self.log.sigma[good]
+        if hasattr(self.oracle, "everything"):
+            X, y, sigma = self.oracle.everything(X, y, sigma)
+        y, weights = self.weighted(y / self.scale, sigma / self.scale)
+        return Trial(X, y, tuple(range(self.n_vars)), weights, int((~good).sum()))
 
     # --- fitting ---
 

@@ -47,7 +47,9 @@ class Log:
         self._size = 0
         self._unread: dict[bytes, deque[tuple[float, float]]] = {}
         self._known: dict[bytes, tuple[float, float]] = {}
-        self._columns = (*self.names, "y")
+        answer, error = (_free(name, self.names) for name in ("y", "sigma"))
+        self._columns: tuple[str, ...] = (*self.names, answer)
+        self._with_errors = (*self.names, answer, error)
         self._left_out: list[int] = []
         self._path = None if path is None else Path(path)
         if self._path is not None:
@@ -117,6 +119,16 @@ class Log:
                         del self._unread[point]
         return answers, found
 
+    def take_rest(self) -> int:
+        """Keep what the file holds beside all that was asked for, behind it; returns how many points those are."""
+        rest = [(np.frombuffer(point), answer) for point, waiting in self._unread.items() for answer in waiting]
+        self._unread.clear()
+        if rest:
+            answers = np.array([answer for _, answer in rest])
+            self.add(np.array([point for point, _ in rest]), answers[:, 0], np.zeros(len(rest), bool), answers[:, 1])
+            self.n_read += len(rest)
+        return len(rest)
+
     def add(self, X: Array, y: Array, asked: Flags, sigma: Array | None = None) -> None:
         """Keep measurements, with their standard errors if known; of those `asked` now, the file is told too."""
         answers = np.column_stack([y, np.full(len(y), np.nan) if sigma is None else sigma])
@@ -129,58 +141,30 @@ class Log:
         self._size = needed
         if len(self._known) < REMEMBERED:
             self._known.update(zip(_keys(X), map(tuple, answers.tolist()), strict=True))
-        if self._path is not None and np.any(asked):
-            self._write(self._path, np.column_stack([X, answers])[asked])
+        if np.any(asked):
+            self.write(X[asked], answers[asked])
+
+    def write(self, X: Array, answers: Array) -> None:
+        """Write measurements with their standard errors, (n, 2), to the file, if there is one."""
+        if self._path is not None:
+            self._write(self._path, np.column_stack([X, answers]))
 
     # --- the file ---
 
     def _open(self, path: Path) -> None:
         """Read what is there, or begin the file."""
-        header = _line(self._columns)
-        try:
-            text = read_text(path) if path.exists() else ""
-            whole, _, torn = text.rpartition("\n")
-            if not whole and header.startswith(torn):  # nothing but, at most, a part of its first line
-                path.write_text(header, encoding="utf-8")
-                return
-            rows = list(csv.reader(whole.split("\n")))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise LogError(f"{path}: cannot be used as a log: {why}") from None
-        if rows[0] == [*self.names, "y", "sigma"]:
-            self._columns = (*self.names, "y", "sigma")
-        elif rows[0] != [*self.names, "y"]:
-            found = (whole or torn).split("\n")[0]
-            raise LogError(f"{path}: line 1 is {short(found)!r}, expected {header.rstrip()!r}")
-        for number, row in enumerate(rows[1:], 2):
-            point, answer = self._parsed(path, number, row)
-            self._unread.setdefault(point, deque()).append(answer)
-        if torn:  # the run was killed while it wrote this line
-            path.write_text(whole + "\n", encoding="utf-8")
-
-    def _parsed(self, path: Path, number: int, row: Sequence[str]) -> tuple[bytes, tuple[float, float]]:
-        if len(row) != len(self._columns):
-            raise LogError(f"{path}: line {number} has {len(row)} values, expected {len(self._columns)}")
-        values = []
-        for name, text in zip(self._columns, row, strict=True):
-            try:
-                values.append(math.nan if name == "sigma" and not text else float(text))
-            except ValueError:
-                raise LogError(f"{path}: line {number}: {name} is {short(text)!r}, expected a number") from None
-            if name in self.names and not math.isfinite(values[-1]):
-                raise LogError(f"{path}: line {number}: {name} is {short(text)!r}, expected a finite number")
-        n_vars = len(self.names)
-        return np.array(values[:n_vars]).tobytes(), (
-            values[n_vars],
-            values[-1] if len(values) > n_vars + 1 else math.nan,
-        )
+        self._columns, rows = read_table(path, [self._columns, self._with_errors], len(self.names), optional=True)
+        for row in rows:
+            point = np.array(row[: len(self.names)]).tobytes()
+            sigma = row[-1] if self._columns == self._with_errors else math.nan
+            self._unread.setdefault(point, deque()).append((row[len(self.names)], sigma))
 
     def _write(self, path: Path, rows: Array) -> None:
         try:
-            if "sigma" not in self._columns and np.isfinite(rows[:, -1]).any():
-                self._columns += ("sigma",)
+            if self._columns != self._with_errors and np.isfinite(rows[:, -1]).any():
+                self._columns = self._with_errors
                 _, *lines = path.read_text(encoding="utf-8").splitlines()
-                write_atomically(path, _line(self._columns) + "".join(f"{line},\n" for line in lines))
+                write_atomically(path, header_line(self._columns) + "".join(f"{line},\n" for line in lines))
             text = "".join(self._row(row) for row in rows.tolist())
             with path.open("a", encoding="utf-8") as file:
                 file.write(text)
@@ -192,12 +176,71 @@ class Log:
         return ",".join([*known, "" if sigma == "nan" else sigma][: len(self._columns)]) + "\n"
 
 
+def _free(name: str, names: Sequence[str]) -> str:
+    """Return what a column is called that is no variable's: `name`, with a _ behind it where a variable has it."""
+    while name in names:
+        name += "_"
+    return name
+
+
+def read_table(
+    path: Path, allowed: Sequence[tuple[str, ...]], n_vars: int, optional: bool = False
+) -> tuple[tuple[str, ...], list[list[float]]]:
+    """Return the columns of a file of measurements, one of those `allowed`, and its rows; a new file is begun.
+
+    The first `n_vars` columns are finite numbers. A last line that was torn is dropped. With `optional` the last column
+    may be empty, where there are more columns than in the first of those allowed.
+
+    Raises
+    ------
+    LogError
+        Naming the file, the line and the column.
+    """
+    header = header_line(allowed[0])
+    try:
+        text = read_text(path) if path.exists() else ""
+        whole, _, torn = text.rpartition("\n")
+        if not whole and header.startswith(torn):  # nothing but, at most, a part of its first line
+            path.write_text(header, encoding="utf-8")
+            return allowed[0], []
+        lines = list(csv.reader(whole.split("\n")))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise LogError(f"{path}: cannot be used as a log: {why}") from None
+    columns = next((columns for columns in allowed if lines[0] == list(columns)), None)
+    if columns is None:
+        found = (whole or torn).split("\n")[0]
+        raise LogError(f"{path}: line 1 is {short(found)!r}, expected {header.rstrip()!r}")
+    may_be_empty = len(columns) - 1 if optional and columns != allowed[0] else -1
+    rows = [_numbers(path, number, line, columns, n_vars, may_be_empty) for number, line in enumerate(lines[1:], 2)]
+    if torn:  # the run was killed while it wrote this line
+        path.write_text(whole + "\n", encoding="utf-8")
+    return columns, rows
+
+
+def _numbers(
+    path: Path, number: int, line: Sequence[str], columns: Sequence[str], n_vars: int, may_be_empty: int
+) -> list[float]:
+    if len(line) != len(columns):
+        raise LogError(f"{path}: line {number} has {len(line)} values, expected {len(columns)}")
+    values = []
+    for place, (name, text) in enumerate(zip(columns, line, strict=True)):
+        try:
+            values.append(math.nan if place == may_be_empty and not text else float(text))
+        except ValueError:
+            raise LogError(f"{path}: line {number}: {name} is {short(text)!r}, expected a number") from None
+        if place < n_vars and not math.isfinite(values[-1]):
+            raise LogError(f"{path}: line {number}: {name} is {short(text)!r}, expected a finite number")
+    return values
+
+
 def _keys(X: Array) -> Iterator[bytes]:
     """Yield what a point is known by."""
     return map(np.ndarray.tobytes, np.ascontiguousarray(X))
 
 
-def _line(cells: Sequence[str]) -> str:
+def header_line(cells: Sequence[str]) -> str:
+    """Return the first line of a file of measurements."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()

@@ -51,8 +51,10 @@ def look(lab: Lab, plain: bool = False) -> Precision:
         _leave_out(lab, precision, again.shape[1])
         lab.facts["repeated"] = _repeated(lab, again)
         return precision
-    if plain or not any(variable.sampling != "integer" for variable in lab.variables):
+    if plain or all(variable.sampling == "integer" for variable in lab.variables):
         return Precision()
+    if any(variable.stepped for variable in lab.variables):  # there are no neighbours a hair apart
+        return digits_shown(lab.log.y) or Precision()
     return digits_shown(lab.log.y) or _roughness(lab)
 
 
@@ -135,7 +137,7 @@ def _hairs(X: Array, lab: Lab) -> Array:
 
 def _hair(variable: Variable, x: Array) -> Array:
     """Return a step of a hair for values of a variable, towards the middle of its range; none for whole numbers."""
-    if variable.sampling == "integer":
+    if variable.stepped:
         return np.zeros(len(x))
     inwards = np.where(np.abs(x) < 0.5 * (variable.low + variable.high), 1.0, -1.0)
     if variable.sampling == "loguniform":

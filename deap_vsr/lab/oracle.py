@@ -27,7 +27,7 @@ _DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
 #: A size that may depend on the answer: a number, or a function y (n,) -> (n,).
 Size = float | Callable[[Array], Array]
 
-DEFAULT_FUNCTION_SET = ("add", "sub", "mul", "div", "const")
+DEFAULT_FUNCTION_SET = operators.named_set("science")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class CallableOracle:
         errors; with ``vectorized=False`` it takes one point, an array of shape (n_vars,), and returns a number, or two.
     variables : sequence of Variable or of (low, high)
         The inputs; a bare pair is sampled uniformly.
-    function_set : names of the operators that an answer may use
+    function_set : names of the operators that an answer may use, or the name of a set
+        By default "science": 20 operators, of which most laws need few; the usual ones are tried first.
     noise : Noise or float, optional
         Added to the function's values, once for each point asked. A float is the standard deviation
         of normal noise.
@@ -134,7 +135,7 @@ class CallableOracle:
         self,
         function: Callable[[Any], Any],
         variables: Sequence[Variable | tuple[float, float]],
-        function_set: Sequence[str] = DEFAULT_FUNCTION_SET,
+        function_set: str | Sequence[str] = DEFAULT_FUNCTION_SET,
         *,
         noise: Noise | float = 0.0,
         spread: float | None = None,
@@ -199,7 +200,22 @@ class CallableOracle:
 
         A function that gives standard errors gives a tuple of two arrays.
         """
-        X = np.array(X, dtype=float)  # a copy: the function may do with it what it likes
+        X = self.checked(X)
+        self.queries += len(X)
+        y, sigma = self._ask(X)
+        if self._sigma:
+            y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
+        return y if sigma is None else (y, sigma)
+
+    def checked(self, X: Array) -> Array:
+        """Return a copy of X, (n_points, n_vars), with which a function may do what it likes.
+
+        Raises
+        ------
+        OracleError
+            For another shape, and for points outside the limits.
+        """
+        X = np.array(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_vars:
             raise OracleError(f"X has shape {X.shape}, expected (n_points, {self.n_vars})")
         low, high = np.array(self.limits).T
@@ -209,11 +225,7 @@ class CallableOracle:
             raise OracleError(
                 f"{self.names[column]} = {X[row, column]:g} is outside the oracle's limits {self.limits[column]}"
             )
-        self.queries += len(X)
-        y, sigma = self._ask(X)
-        if self._sigma:
-            y = y + self._sigma * _DRAW[self.noise.kind](self._rng, len(y))
-        return y if sigma is None else (y, sigma)
+        return X
 
     def _ask(self, X: Array) -> tuple[Array, Array | None]:
         first = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, X[0], strict=True)) if len(X) else ""
@@ -286,4 +298,4 @@ def _variable(given: Variable | tuple[float, float], index: int) -> Variable:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise OracleError(f"domain of variable {index + 1} is ({low}, {high}), expected finite numbers low < high")
     name = f"x{index + 1}"
-    return Variable(name, float(low), float(high), "uniform", "as_range" if low < 0 else "positive", name)
+    return Variable(name, float(low), float(high), symbol=name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import numbers
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,24 +35,43 @@ class Variable:
     """One input: its name x1, x2, ..., its symbol in the law, and how values are drawn.
 
     ``sampling`` is uniform, loguniform or integer (`high` excluded). ``sign`` is positive (draw in
-    [low, high]), both (draw the magnitude, then a sign) or as_range (uniform, low may be < 0).
+    [low, high]), both (draw the magnitude, then a sign) or as_range (uniform, low may be < 0); by default positive, or
+    as_range where `low` is negative. ``unit`` is a text.
     ``cost`` is what changing it costs, in any unit: the dearer, the seldomer it is changed within a batch.
+    A knob that cannot be set to every value has a ``step``, or so many significant ``digits``; 0: to every value.
     """
 
     name: str
     low: float
     high: float
     sampling: str = "uniform"
-    sign: str = "positive"
+    sign: str = ""
     symbol: str = ""
     cost: float = 0.0
+    unit: str = ""
+    step: float = 0.0
+    digits: int = 0
 
     def __post_init__(self) -> None:
+        for field, value in (("low", self.low), ("high", self.high)):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise EquationError(f"variable {self.name}", field, value, "a finite number")
+        if not self.sign:
+            object.__setattr__(self, "sign", "as_range" if self.low < 0 else "positive")
         problem = _range_problem(self.low, self.high, self.sampling, self.sign)
         if problem is not None:
             raise EquationError(f"variable {self.name}", "", *problem)
         if not (math.isfinite(self.cost) and self.cost >= 0):
             raise EquationError(f"variable {self.name}", "cost", self.cost, "a finite number >= 0")
+        if not (math.isfinite(self.step) and 0 <= self.step <= self.high - self.low):
+            raise EquationError(f"variable {self.name}", "step", self.step, "a number >= 0, at most high - low")
+        if not 0 <= self.digits <= 15:
+            raise EquationError(f"variable {self.name}", "digits", self.digits, "a whole number from 0 to 15")
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it cannot be set to every value: what is held may be a short number by itself."""
+        return self.sampling == "integer" or self.step > 0 or self.digits > 0
 
     def with_range(self, low: float, high: float) -> Variable:
         """Return the variable with another range; itself where values cannot be drawn from that one."""
@@ -166,6 +186,7 @@ def format_equation(equation: Equation) -> str:
                 "sampling": v.sampling,
                 "sign": v.sign,
                 **({"cost": _plain(v.cost)} if v.cost else {}),
+                **({"unit": v.unit} if v.unit else {}),
             }
             for v in equation.variables
         ],
@@ -258,7 +279,7 @@ def _variable(entry: Any, index: int, source: str) -> Variable:
     cost = _finite(entry.get("cost", 0.0), f"{field}.cost", source, "a finite number >= 0")
     if cost < 0:
         raise EquationError(source, f"{field}.cost", cost, "a finite number >= 0")
-    return replace(variable, cost=cost)
+    return replace(variable, cost=cost, unit=_text(entry, "unit", "", source, f"{field}."))
 
 
 def _finite(value: Any, field: str, source: str, expected: str = "a finite number") -> float:

@@ -34,6 +34,8 @@ CONFIGURATIONS = ((2, 1, 1), (3, 2, 2), (4, 4, 6), (5, 5, 5), (5, 5, 8), (6, 6, 
 #: Larger ones, made on demand.
 LARGE_CONFIGURATIONS = ((8, 8, 12), (10, 10, 16), (10, 10, 20))
 PROGRAMS = 10
+#: Suites that come from the table in data/sources.
+TABLES = ("feynman", "feynman-unit", "livermore2", "classic")
 MAX_TOTAL_VARIABLES = 1000
 
 
@@ -130,7 +132,7 @@ def _sample(items: Sequence[T], count: int, rng: random.Random) -> list[T]:
 
 
 def table_suite(suite: str) -> Iterator[Equation]:
-    """Yield the problems of `suite` (feynman, feynman-unit, livermore2) from the table in data/sources."""
+    """Yield the problems of `suite` (one of :data:`TABLES`) from the table in data/sources."""
     yield from table_problems(suites.data_root() / "sources" / "problems.csv", suite)
 
 
@@ -145,13 +147,14 @@ def table_problems(path: Path, suite: str) -> Iterator[Equation]:
 def _from_row(row: dict[str, str]) -> Equation:
     name = f"{row['suite']}/{row['id']}"
     tree = writer_form(MaskedTree.from_infix(row["formula"]))
-    basic = ("add", "sub", "mul", "div")
-    needed = {*row["operators"].split(), *(node.name for node in tree if node.arity)} - {*basic, "neg"}
+    basic, listed = ("add", "sub", "mul", "div"), row["operators"].split()
+    needed = {*listed, *(node.name for node in tree if node.arity)} - {*basic, "neg"}
     rest = [operator for operator in operators.CATALOGUE if operator in needed]
+    exactly = listed[:1] == ["only"]  # some published sets have no constants
     return Equation(
         name=name,
         variables=tuple(_range(text, i, name) for i, text in enumerate(row["variables"].split(";"), start=1)),
-        function_set=(*basic, *rest, "const"),
+        function_set=tuple(listed[1:]) if exactly else (*basic, *rest, "const"),
         tree=tree,
         formula=row["formula"],
         group=row["group"],

@@ -28,5 +28,18 @@ def draw_inputs(variables: Sequence[Variable], n_points: int, rng: np.random.Gen
             values = rng.uniform(variable.low, variable.high, n_points)
         if variable.sign == "both":
             values *= rng.choice([-1.0, 1.0], n_points)
-        X[:, column] = values
+        X[:, column] = on_grid(variable, values)
     return X
+
+
+def on_grid(variable: Variable, values: Array) -> Array:
+    """Return the values that a variable can be set to, nearest to others, (n,) -> (n,), within its domain."""
+    if variable.step > 0:
+        low, high = (np.ceil(variable.low / variable.step - 1e-9), np.floor(variable.high / variable.step + 1e-9))
+        places = np.round(np.abs(values) / variable.step) * np.sign(values)
+        places = np.clip(places, -high if variable.sign == "both" else low, high)
+        values = places * variable.step
+    elif not variable.digits:
+        return values
+    digits = 12 if variable.step > 0 else variable.digits  # 3 steps of 0.1 are 0.3
+    return np.clip([float(f"{value:.{digits - 1}e}") for value in values], *variable.bounds)

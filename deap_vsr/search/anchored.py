@@ -24,7 +24,7 @@ from deap_vsr.engine.trials import spread
 from deap_vsr.lab.anchor import anchor_of
 from deap_vsr.lab.evidence import ROUNDING, STILL, STILL_ERRORS
 from deap_vsr.lab.lab import Lab
-from deap_vsr.lab.precision import digits_shown
+from deap_vsr.lab.precision import digits_shown, stated_precision
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
@@ -100,6 +100,7 @@ class Anchored:
             return []
         answers = np.split(lab.ask(np.vstack(sweeps)), np.cumsum([len(sweep) for sweep in sweeps])[:-1])
         whole = all(variable.sampling == "integer" for variable in lab.variables)  # then answers may have few digits
+        whole = whole or (all(v.stepped for v in lab.variables) and stated_precision(lab.oracle) is not None)
         if not whole and digits_shown(lab.log.y) is not None:
             return None
         if lab.pset is None:
@@ -147,7 +148,7 @@ class Anchored:
         """Return a fit that the data determine, with numbers of few digits taken for numbers of the law; else None."""
         if not outcome.determined.all():
             return None
-        if any(variable.sampling == "integer" for variable in lab.variables):
+        if any(variable.stepped for variable in lab.variables):
             return outcome  # what is held may be a short number itself
         values = outcome.constants[0]
         fixed: Flags = np.array([_is_short(value) for value in values], bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,16 +24,21 @@ from deap_vsr.search.short import ROOM, SIGNIFICANCE, rounded, short_in_noise, s
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
+from deap_vsr.tree.powers import ODD
 from deap_vsr.tree.simplify import fold, literals, structural_hash, without_neutral
-from deap_vsr.tree.tidy import with_differences, with_squares
+from deap_vsr.tree.written import as_written
 
 #: When a formula is exact, on fresh data: a decade above what refitted laws of many terms leave by rounding.
 EXACT = FreezeRule(error=1e-18)
+#: An error that is rounding, with some room.
+ROUNDING = 1e-24
 #: The share of points outside the domain at which a formula must hold, as an oracle may end there, and of everything
 #: that was measured, where only points beside a pole may be off.
 AGREES, AGREES_WITH_LOG = 0.9, 0.99
 #: Of fewer answers outside no share is taken.
 FEW = 8
+#: Functions that are as good as their operand where it is small, or positive.
+NEARLY_STRAIGHT = ODD | {"abs"}
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,34 @@ def _without_rounding(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree | Non
 
 
 def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
-    """Return the formula with differences and squares as one would write them, if that fits as well."""
-    tidy = with_differences(with_squares(tree, lab.function_set), lab.function_set)
+    """Return the formula as one would write it, without what does nothing, if that fits as well."""
+    known = lab.measured()
+    both = (data, Dataset.of([lab.evidence.weighted(known)])) if len(known.y) > 1 else (data,)
+
+    def errors(one: MaskedTree) -> list[float]:
+        return [float(lab.fit(one, each).errors[0]) for each in both]
+
+    allowed = [max(ROUNDING, 4.0 * error) for error in errors(tree)]
+    for shorter in _without_one(tree):
+        if all(error <= limit for error, limit in zip(errors(shorter), allowed, strict=True)):
+            return _written_exactly(shorter, data, lab)
+    tidy = as_written(tree, lab.function_set)
     return tidy if lab.evidence.fits(lab.fit(tidy, data), data) else tree
+
+
+def _without_one(tree: MaskedTree) -> Iterator[MaskedTree]:
+    """Yield the formula without one of its terms, or of its functions that may do nothing.
+
+    tanh(u) is u where u is small; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
+    """
+    for position, node in enumerate(tree):
+        if not node.arity or (node.name not in ("add", "sub") and node.name not in NEARLY_STRAIGHT):
+            continue
+        first = tree.searchSubtree(position + 1)
+        stop = tree.searchSubtree(position).stop
+        yield MaskedTree([*tree[:position], *tree[first], *tree[stop:]])
+        if node.name == "add":
+            yield MaskedTree([*tree[:position], *tree[first.stop : stop], *tree[stop:]])
 
 
 def shortened(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree:
@@ -131,7 +161,7 @@ def shortened(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree:
     errors = np.maximum(outcome.standard_errors[0], hidden_by_rounding(outcome, data) / ROOM)
     short = np.array([short_number(v, e) for v, e in zip(full, errors, strict=True)])
     tree = outcome.tree
-    allowed = max(EXACT.error * 1e-6, 4.0 * float(outcome.errors[0]))
+    allowed = max(ROUNDING, 4.0 * float(outcome.errors[0]))
 
     def error(values: Array) -> float:
         return float(lab.fit(literals(tree.with_constants(values)), data).errors[0])
@@ -162,7 +192,7 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
         return Finished(literals(outcome.trees[0]), None, price)
     errors = evidence.standard_errors(outcome, data)[0]
     short = literals(outcome.tree.with_constants(_short(outcome, data, errors, lab)))
-    written = with_differences(without_neutral(fold(short)), lab.function_set)
+    written = as_written(without_neutral(fold(short)), lab.function_set)
     known = lab.fit(reopened(written), data, n_starts=0)  # also of numbers that were restored to few digits
     return Finished(written, tuple(evidence.standard_errors(known, data)[0].tolist()), price)
 

@@ -14,6 +14,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.checkpoint import Json, tree_from, tree_state
 from deap_vsr.tree import Constant, MaskedTree
+from deap_vsr.tree.names import Names
 from deap_vsr.tree.operators import Array
 
 
@@ -132,6 +133,7 @@ class Progress:
     best: float
     budget: Budget
     tree: MaskedTree | None = None
+    names: Names = field(default_factory=Names)
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ class Journal:
     def tell(self, freed: Sequence[int], tree: MaskedTree | None = None, number: int | None = None) -> None:
         """Show progress: what is free, and a reduced form if one has just been found."""
         number = len(freed) if number is None else number
-        self._tell(Progress(number, self.n_rounds, tuple(freed), self.best, self.lab.budget, tree))
+        self._tell(Progress(number, self.n_rounds, tuple(freed), self.best, self.lab.budget, tree, self.lab.names))
 
     def record(self, state: State, since: dict[str, float] | None = None) -> State:
         """Keep what became of a formula in a round; what was spent counts from the last record, or `since`."""

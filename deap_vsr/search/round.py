@@ -15,6 +15,7 @@ from deap_vsr.search.records import State
 from deap_vsr.search.tables import NOTHING, Grown, Known
 from deap_vsr.search.ties import factor_ties
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.translate import names_are_ours
 
 #: Where more formulas hold in noise than can be followed, so many times the data decide: half the standard errors.
 MORE_DATA = 4
@@ -129,7 +130,7 @@ def _near(holding: list[Held], lab: Lab) -> tuple[list[Held], list[Held]]:
 
 def _frozen(outcome: Fit, data: Dataset, lab: Lab, tie: bool) -> MaskedTree:
     frozen = freeze(outcome, data, lab.evidence)
-    if not tie or not frozen.slots:
+    if not tie or not frozen.slots or not names_are_ours(lab.pset, ("add", "mul")):
         return frozen
     places = {position: i for i, position in enumerate(outcome.tree.open_constants)}
     columns = [places[position] for position in frozen.slots]

@@ -1,4 +1,7 @@
-"""What a checkpoint of joint search looks like; :func:`deap_vsr.files.checked` compares a file with it."""
+"""What a checkpoint of joint search looks like, fits of regressors included.
+
+:func:`deap_vsr.files.checked` compares a file with it.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,24 @@ class DataState(TypedDict):
     X: list[list[float]]
     y: list[float]
     offsets: list[Count]
+
+
+class WeightedData(DataState):
+    """Trials, with the roots of their weights."""
+
+    weight: list[float]
+
+
+class FitState(TypedDict):
+    """A fit in a checkpoint."""
+
+    tree: TreeState
+    errors: list[float]
+    constants: list[list[float]]
+    standard_errors: list[list[float]]
+    determined: list[list[bool]]
+    ranks: list[Count]
+    stopped: list[str]
 
 
 class HallState(TypedDict):

@@ -16,6 +16,7 @@ from deap_vsr.lab.look import drift
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
+from deap_vsr.problems.sampling import on_grid
 from deap_vsr.search.anonymous import anonymous, polynomials
 from deap_vsr.search.finish import EXACT, finished_in_noise, reopened, wider
 from deap_vsr.search.records import Found
@@ -211,11 +212,11 @@ class Attack:
         if drifted is not None:
             self.reason = f"the answers drift: asked again they are {abs(drifted):.1f} standard deviations off"
             return
-        off = self._off(known)
+        off = self.off(known)
         worst = int(np.argmax(off)) if len(off) else 0
-        if len(off) and not off[worst] <= self._allowed(len(off)):
+        if len(off) and not off[worst] <= self.allowed(len(off)):
             names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
-            n_off = int(np.sum(~(off <= self._allowed(len(off)))))
+            n_off = int(np.sum(~(off <= self.allowed(len(off)))))
             self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
             self.refuted = True
         elif lab.evidence.certain and not self._is_exact(known):
@@ -241,11 +242,11 @@ class Attack:
         """Return how many points drawn from the whole domain the ending has asked before."""
         return int(self.lab.facts.get("checked", 0))
 
-    def _allowed(self, n: int) -> float:
+    def allowed(self, n: int) -> float:
         """Return how many tolerances the worst of n answers may be off."""
         return 1.0 if self.lab.evidence.certain else max(1.0, np.sqrt(2.0 * np.log(max(n, 2))) / 3.0)
 
-    def _off(self, trial: Trial) -> Array:
+    def off(self, trial: Trial) -> Array:
         """Return how far answers are off, in tolerances; those outside the domain, in noise, do not count."""
         tolerance = self.lab.evidence.tolerance(trial.y, trial.weights)
         with np.errstate(all="ignore"):
@@ -268,7 +269,8 @@ class Attack:
         point: Array = self.lab.draw(1)[0]
         for i, variable in enumerate(self.lab.variables):
             if variable.sampling != "integer" and variable.sign != "both":
-                point[i] = variable.low if self.lab.rng.uniform() < 0.5 else variable.high
+                edge = variable.low if self.lab.rng.uniform() < 0.5 else variable.high
+                point[i] = on_grid(variable, np.array([edge]))[0]
         return point
 
     def _beside_furthest(self) -> Array | None:
@@ -277,10 +279,9 @@ class Attack:
         known = lab.measured()
         if not len(known.y):
             return None
-        point = 0.5 * (known.X[int(np.argmax(self._off(known)))] + lab.draw(1)[0])
+        point = 0.5 * (known.X[int(np.argmax(self.off(known)))] + lab.draw(1)[0])
         for i, variable in enumerate(lab.variables):
-            if variable.sampling == "integer":
-                point[i] = np.round(point[i])
+            point[i] = np.round(point[i]) if variable.sampling == "integer" else on_grid(variable, point[i : i + 1])[0]
         inside = [bool(_reaches(variable, point[i : i + 1])[0]) for i, variable in enumerate(lab.variables)]
         return point if all(inside) else None
 
@@ -319,7 +320,7 @@ class Attack:
                 return
             if attempt < ATTEMPTS - 1:
                 self._tell_apart(self.rivals[0][1])
-        nearest = literals(self.rivals[0][1]).to_infix() if self.rivals else ""
+        nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
         self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
 
     def _tell_apart(self, rival: MaskedTree) -> None:
@@ -345,6 +346,9 @@ def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
         return "it was found by joint search after slots had failed, in noise"
     if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
         return "it is a sum with several numbers that were fitted, and slots were not tried"
+    n_loose = _n_loose(formula)
+    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
+        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
     for column, variable in enumerate(lab.variables):
         values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
         needed = max(_n_constants_of(formula, column) + 2, 3)
@@ -393,7 +397,7 @@ def _spread_out(variables: Sequence[Variable], count: int, rng: np.random.Genera
             values = variable.low + places * (variable.high - variable.low)
         if variable.sign == "both":
             values = values * rng.choice([-1.0, 1.0], count)
-        columns.append(values)
+        columns.append(on_grid(variable, values))
     return np.column_stack(columns)
 
 

@@ -12,7 +12,7 @@ from deap_vsr.engine.fitting import Dataset
 from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
-from deap_vsr.problems.sampling import draw_inputs
+from deap_vsr.problems.sampling import draw_inputs, on_grid
 from deap_vsr.search.checkpoint import Json
 from deap_vsr.search.contract import Candidate
 from deap_vsr.search.records import SolvedSlot, State
@@ -207,4 +207,4 @@ def spread_values(variable: Variable, sweep: Sweep, rng: np.random.Generator) ->
         values = variable.low + places * (variable.high - variable.low)
     if variable.sign == "both":
         values = np.where(np.arange(count) % 2 == 0, values, -values)
-    return np.sort(values)
+    return np.unique(on_grid(variable, values)) if variable.stepped else np.sort(values)

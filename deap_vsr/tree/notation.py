@@ -30,6 +30,7 @@ from deap_vsr.tree import (
     variable,
     with_flag,
 )
+from deap_vsr.tree.names import Names, latex_name
 from deap_vsr.tree.operators import ATOM, INTEGER_POWERS, PRODUCT, SIGN, Operator
 from deap_vsr.tree.walk import bottom_up, operand_positions
 
@@ -42,6 +43,7 @@ MAX_TEXT = 200_000
 #: Deepest tree that is handed to sympy, whose own walks are recursive.
 MAX_SYMPY_DEPTH = 150
 
+_PLAIN = Names()
 _NAMED_NUMBERS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -200,26 +202,29 @@ def _call_form(operator: Operator, operands: Sequence[tuple[str, int, Node]]) ->
     return operator.name == "neg" or (operator.name == "pow" and last.value in INTEGER_POWERS)
 
 
-def short_numbers(tree: MaskedTree) -> MaskedTree:
-    """Return the tree for reading: literals of 4 digits, slots as C1, C2, ...; node for node the same shape."""
+def short_numbers(tree: MaskedTree, names: Names = _PLAIN) -> MaskedTree:
+    """Return the tree for reading: literals of 4 digits, slots as C1, C2, ...; node for node the same shape.
+
+    Variables are called by their `names`; if C1 is one of them, slots have another letter.
+    """
     slots = set(tree.slots)
-    names = iter(range(1, len(slots) + 1))
+    numbers = iter(range(1, len(slots) + 1))
 
     def shown(position: int, node: Node) -> Node:
         if position in slots:
-            return gp.Terminal(f"C{next(names)}", True, node.ret)
+            return gp.Terminal(f"{names.letter}{next(numbers)}", True, node.ret)
         if not isinstance(node, Constant):
             return node
         return Constant(float(f"{node.value:.4g}"), fitted=False, mutable=node.mutable)
 
-    return MaskedTree([shown(position, node) for position, node in enumerate(tree)])
+    return MaskedTree([shown(position, node) for position, node in enumerate(names.named(tree))])
 
 
-def short_formula(tree: MaskedTree) -> str:
+def short_formula(tree: MaskedTree, names: Names = _PLAIN) -> str:
     """Return the formula for reading: as :func:`short_numbers`, without factors of 1 and terms of 0."""
     from deap_vsr.tree.simplify import without_neutral
 
-    return infix(without_neutral(short_numbers(tree)))
+    return infix(without_neutral(short_numbers(tree, names)))
 
 
 def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str:
@@ -244,7 +249,7 @@ def latex(tree: Sequence[Node], pset: gp.PrimitiveSetTyped | None = None) -> str
 
 def _latex_leaf(node: Node) -> tuple[str, int]:
     if is_variable(node):
-        return re.sub(r"^([A-Za-z]+)_?([0-9]+)$", r"\1_{\2}", node.value), ATOM
+        return latex_name(node.value), ATOM
     mantissa, _, exponent = format_number(node.value).partition("e")
     precedence = SIGN if mantissa.startswith("-") else ATOM
     if not exponent:

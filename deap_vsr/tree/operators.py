@@ -2,7 +2,8 @@
 
 One :class:`Operator` holds arity, numpy function, partial derivatives, inverse, op-code, sympy form,
 infix and LaTeX form, and the names and functions under which it is met elsewhere. Out of
-domain is as in numpy: ``1/0`` is inf, ``log(-1)`` is NaN; nothing raises, nothing is "protected".
+domain is as in numpy: ``1/0`` is inf, ``log(-1)`` is NaN; nothing raises, nothing is "protected". What a user's
+primitive set protects is in :mod:`deap_vsr.tree.guarded`.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class Operator:
         Functions that mean the same in a user's own primitive set.
     inverse : callable or None
         Of a unary operator, what undoes it on its principal branch; NaN where the operator has no such value.
+    plain : str
+        Of a guarded operator, the one that it guards.
+    called : str
+        Of a guarded operator, the name that it is printed under.
     """
 
     name: str
@@ -76,6 +81,8 @@ class Operator:
     aliases: tuple[str, ...] = ()
     twins: tuple[Callable[..., Any], ...] = ()
     inverse: Callable[[Array], Array] | None = None
+    plain: str = ""
+    called: str = ""
 
     def __call__(self, *arguments: Any) -> Any:
         """Apply to scalars or arrays, as floats and silently: out of domain is inf or NaN."""
@@ -89,10 +96,14 @@ class Operator:
 
     @property
     def known(self) -> bool:
-        """Whether it belongs to the catalogue (and so to the compiled kernel)."""
+        """Whether the compiled kernel knows it: an operator of the catalogue, or a guarded one."""
         return self.opcode >= 0
 
     def __reduce__(self) -> Any:
+        if self.plain:
+            from deap_vsr.tree.guarded import restored
+
+            return restored, (self.opcode, self.called)
         if self.known:
             return get, (self.name,)
         return foreign, (self.name, self.twins[0], self.arity)
@@ -273,14 +284,21 @@ def get(name: str) -> Operator:
         raise UnknownOperatorError(name, ", ".join(CATALOGUE)) from None
 
 
+def is_operator(name: str) -> bool:
+    """Whether formulas have an operator that is written so: one of the catalogue, or of a user's own."""
+    return name in CATALOGUE or (name in _ALIASES and not _ALIASES[name].known)
+
+
 def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
     """Make a function of your own an operator that function sets may name; returns it.
 
-    It is called with numbers, or with arrays if it is numpy's own or marked ``function.takes_arrays = True``. It works
-    everywhere, if more slowly than what the kernel knows. A name is for ever: it cannot be given to another function.
+    It is called with arrays where it has the same values for them as for numbers, or says that it takes them
+    (``function.takes_arrays = True``), else point by point. It works everywhere, if more slowly than what the kernel
+    knows. A name is for ever: it cannot be given to another function; the same function may come again, also written
+    anew, as when a notebook runs a cell twice.
     """
     mine = _ALIASES.get(name)
-    if mine is not None and not mine.known and mine.twins == (function,) and mine.arity == arity:
+    if mine is not None and not mine.known and mine.arity == arity and _is_same(mine.twins[0], function):
         return mine
     reserved = re.fullmatch(r"x[0-9]*|C[0-9]*|const", name) or keyword.iskeyword(name)
     if not name.isidentifier() or mine is not None or arity not in (1, 2) or reserved:
@@ -289,14 +307,19 @@ def register(name: str, function: Callable[..., Any], arity: int) -> Operator:
     return _ALIASES[name]
 
 
-def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
-    """Make an array function of a user's scalar `function`, called with Python floats.
+def _is_same(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Whether two functions are one, or compiled from the same text."""
+    if one is other:
+        return True
+    codes = [getattr(function, "__code__", None) for function in (one, other)]
+    if None in codes or any(getattr(function, "__closure__", None) for function in (one, other)):
+        return False
+    parts = [(c.co_code, c.co_consts, c.co_names, c.co_varnames, c.co_argcount) for c in codes if c is not None]
+    return parts[0] == parts[1] and getattr(one, "__defaults__", None) == getattr(other, "__defaults__", None)
 
-    A protected division catches an exception that arrays never raise, so only numpy's own
-    functions, and those marked ``function.takes_arrays = True``, are handed whole arrays.
-    """
-    if isinstance(function, np.ufunc) or getattr(function, "takes_arrays", False):
-        return lambda *arguments: np.asarray(function(*arguments), dtype=float)
+
+def scalar_function(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """Make an array function of a user's `function` of numbers, called with Python floats; NaN out of its domain."""
 
     def call(*arguments: float) -> float:
         numbers = [float(a) for a in arguments]
@@ -313,6 +336,20 @@ def _per_scalar(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
     return lambda *arguments: np.asarray(np.frompyfunc(call, arity, 1)(*arguments), dtype=float)
 
 
+def _on_arrays(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """Return `function` for arrays: itself, where it has the same values for them as for numbers, else point by point.
+
+    A protected division may catch an exception that arrays never raise. ``function.takes_arrays`` says what it is for
+    where that cannot be seen.
+    """
+    from deap_vsr.tree.recognise import takes_arrays
+
+    told = getattr(function, "takes_arrays", None)
+    if isinstance(function, np.ufunc) or (takes_arrays(function, arity) if told is None else told):
+        return lambda *arguments: np.asarray(function(*arguments), dtype=float)
+    return scalar_function(function, arity)
+
+
 def foreign(name: str, function: Callable[..., Any], arity: int) -> Operator:
     """Return an operator for a user's own `function`, which the catalogue does not know."""
     places = ", ".join(f"{{{i}}}" for i in range(arity))
@@ -323,7 +360,7 @@ def foreign(name: str, function: Callable[..., Any], arity: int) -> Operator:
         return sympy.Function(name)(*arguments)
 
     latex = rf"\operatorname{{{{{name}}}}}\left({places}\right)"
-    evaluate = _per_scalar(function, arity)
+    evaluate = _on_arrays(function, arity)
     operands = (0,) * arity
     return Operator(
         name, arity, evaluate, None, symbolic, f"{name}({places})", latex, operands=operands, twins=(function,)
@@ -331,17 +368,55 @@ def foreign(name: str, function: Callable[..., Any], arity: int) -> Operator:
 
 
 def from_function(name: str, function: Callable[..., Any], arity: int) -> Operator:
-    """Return what `function` is in the catalogue, or a foreign operator.
+    """Return what `function` is in the catalogue, a guarded operator, or else a foreign one.
 
-    Functions are recognised by identity, never by `name`: a user's protected ``div`` is not ours.
+    Functions are recognised by identity and by what they do, never by `name`: a user's protected ``div`` is not ours.
     """
     if isinstance(function, Operator):
         return function
     entry = _TWINS.get(id(function))
-    return entry if entry is not None and entry.arity == arity else foreign(name, function, arity)
+    if entry is not None and entry.arity == arity:
+        return entry
+    from deap_vsr.tree.recognise import recognised
+
+    return recognised(name, function, arity) or foreign(name, function, arity)
 
 
-def normalise_function_set(names: Iterable[str]) -> tuple[str, ...]:
-    """Return catalogue names for `names` (aliases resolved, each once, ``const`` kept)."""
-    resolved = (name if name == "const" else get(name).name for name in names)
+#: Sets of operators by name.
+NAMED_SETS: dict[str, tuple[str, ...]] = {
+    "science": (
+        "add", "sub", "mul", "div", "n2", "n3", "sqrt", "pow", "exp", "log", "sin", "cos", "tan", "arcsin", "arccos",
+        "arctan", "sinh", "cosh", "tanh", "abs", "const",
+    ),
+}  # fmt: skip
+
+
+def named_set(name: str) -> tuple[str, ...]:
+    """Return the set of operators of this name.
+
+    Raises
+    ------
+    UnknownOperatorError
+        If there is none; a single operator is no set.
+    """
+    try:
+        return NAMED_SETS[name]
+    except (KeyError, TypeError):
+        known = "sets " + ", ".join(NAMED_SETS)
+        raise UnknownOperatorError(name, f"{known}; a single operator goes in a list") from None
+
+
+def normalise_function_set(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return catalogue names for `names`: aliases and sets by name resolved, each once, ``const`` kept.
+
+    A text is the name of a set: "science".
+    """
+    if isinstance(names, str):
+        return named_set(names)
+    resolved: list[str] = []
+    for name in names:
+        if isinstance(name, str) and name in NAMED_SETS:
+            resolved += NAMED_SETS[name]
+        else:
+            resolved.append(name if name == "const" else get(name).name)
     return tuple(dict.fromkeys(resolved))

@@ -1,7 +1,6 @@
-"""Writing a finished formula as one would: x1 - x2 for x1 + -1*x2, (x1 - x2)**2 for x1**2 - 2*x1*x2 + x2**2.
+"""Squares and inverses: (x1 - x2)**2 for x1**2 - 2*x1*x2 + x2**2, 0.5*x1 for log(sqrt(exp(x1))).
 
-Only numbers that are literals are touched, and only operators of the function set are used. Values stay the same up to
-rounding.
+Only operators of the function set are used. Values stay the same up to rounding.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
-from deap_vsr.tree.simplify import is_literal, without_neutral
 from deap_vsr.tree.walk import bottom_up
 
 #: Coefficients of a square that differ by no more are those of a square.
@@ -21,30 +19,6 @@ SAME = 1e-12
 POWERS = {"sqrt": 0.5, "n2": 2.0, "n3": 3.0}
 
 Nodes = list[Node]
-
-
-def with_differences(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
-    """Return the tree with differences in place of sums with negative numbers in front, and one sign at most in a term.
-
-    Of a sum of a negative and a positive term the positive one comes first; else the order stays.
-    """
-    allowed = set(function_set)
-
-    def written(position: int, node: Node, operands: list[Nodes]) -> Nodes:
-        if node.name == "mul":
-            return _without_second_sign(node, operands)
-        if node.name == "div" and _is_negative(operands[1]) and _number(operands[0]) is not None:
-            return [node, *_negated(operands[0]), *_negated(operands[1])]
-        if node.name == "add" and "sub" in allowed:
-            for first, second in (operands, operands[::-1]):
-                if _is_negative(second):
-                    return [node_from_name("sub"), *first, *_negated(second)]
-        if node.name == "sub" and "add" in allowed and _is_negative(operands[1]):
-            return [node_from_name("add"), *operands[0], *_negated(operands[1])]
-        return [node, *chain.from_iterable(operands)]
-
-    nodes = bottom_up(tree, written)
-    return without_neutral(MaskedTree(nodes))
 
 
 def without_inverses(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
@@ -79,36 +53,6 @@ def _has_factor(nodes: Sequence[Node]) -> bool:
     return nodes[0].name in ("mul", "div") and is_open(nodes[1])
 
 
-def _number(nodes: Sequence[Node]) -> int | None:
-    """Return the position of the literal in front of a product or quotient; None if there is none."""
-    place = next(i for i, node in enumerate(nodes) if node.name not in ("mul", "div") or not node.arity)
-    node = nodes[place]
-    return place if isinstance(node, Constant) and not node.fitted else None
-
-
-def _is_negative(nodes: Sequence[Node]) -> bool:
-    place = _number(nodes)
-    return place is not None and float(nodes[place].value) < 0.0
-
-
-def _negated(nodes: Sequence[Node]) -> Nodes:
-    place = _number(nodes)
-    assert place is not None
-    return _with_number(nodes, place, -float(nodes[place].value))
-
-
-def _with_number(nodes: Sequence[Node], place: int, value: float) -> Nodes:
-    return [*nodes[:place], Constant(value, False, False, nodes[place].ret), *nodes[place + 1 :]]
-
-
-def _without_second_sign(node: Node, operands: Sequence[Nodes]) -> Nodes:
-    """Return a product in which -1 has gone into the number beside it."""
-    for first, second in (operands, operands[::-1]):
-        if is_literal(first, -1.0) and _number(second) is not None:
-            return _negated(second)
-    return [node, *chain.from_iterable(operands)]
-
-
 # --- squares ------------------------------------------------------------------------------
 
 
@@ -120,10 +64,10 @@ class _Term:
     factors: tuple[tuple[Node, ...], ...]
 
     @property
-    def square_of(self) -> tuple[Node, ...] | None:
-        """What it is a number times the square of."""
-        same = len(self.factors) == 2 and _text(self.factors[0]) == _text(self.factors[1])
-        return self.factors[0] if same else None
+    def square_of(self) -> tuple[tuple[Node, ...], ...] | None:
+        """The factors of what it is a number times the square of."""
+        half, other = self.factors[0::2], self.factors[1::2]  # they are in order: the same ones are neighbours
+        return half if half and list(map(_text, half)) == list(map(_text, other)) else None
 
     def nodes(self, function_set: Sequence[str]) -> Nodes:
         """Return the product."""
@@ -158,7 +102,8 @@ def with_squares(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
     return MaskedTree(nodes)
 
 
-def _operands(nodes: Sequence[Node]) -> list[Nodes]:
+def operands_of(nodes: Sequence[Node]) -> list[Nodes]:
+    """Return the operands of the first node."""
     tree = MaskedTree(nodes)
     result = []
     start = 1
@@ -174,7 +119,7 @@ def _terms(nodes: Nodes, sign: float) -> list[_Term]:
     if nodes[0].name not in ("add", "sub"):
         number, factors = _factors(nodes)
         return [_Term(sign * number, tuple(sorted(factors, key=_text)))]
-    first, second = _operands(nodes)
+    first, second = operands_of(nodes)
     return _terms(first, sign) + _terms(second, -sign if nodes[0].name == "sub" else sign)
 
 
@@ -189,7 +134,7 @@ def _factors(nodes: Nodes) -> tuple[float, list[tuple[Node, ...]]]:
         return float(node.value), []
     if node.name not in ("mul", "n2"):
         return 1.0, [tuple(nodes)]
-    parts = [_factors(operand) for operand in _operands(nodes)]
+    parts = [_factors(operand) for operand in operands_of(nodes)]
     parts = parts if node.name == "mul" else parts * 2
     number = 1.0
     for value, _ in parts:
@@ -213,20 +158,21 @@ def _joined_square(a: _Term, cross: _Term, b: _Term, function_set: Sequence[str]
     first, second = a.square_of, b.square_of
     if first is None or second is None:
         return None
-    if sorted(map(_text, cross.factors)) != sorted(map(_text, (first, second))):
+    if sorted(map(_text, cross.factors)) != sorted(map(_text, (*first, *second))):
         return None
     if abs(cross.number**2 - 4.0 * a.number * b.number) > SAME * cross.number**2:
         return None
     ratio = cross.number / (2.0 * a.number)  # a (first + ratio*second)**2
     if a.number * b.number <= 0.0 or ratio != round(ratio):
         return None
-    scaled = _Term(abs(ratio), (second,)).nodes(function_set)
+    plain = _Term(1.0, first).nodes(function_set)
+    scaled = _Term(abs(ratio), second).nodes(function_set)
     if ratio > 0:
-        inside = [node_from_name("add"), *first, *scaled]
+        inside = [node_from_name("add"), *plain, *scaled]
     elif "sub" in function_set:
-        inside = [node_from_name("sub"), *first, *scaled]
+        inside = [node_from_name("sub"), *plain, *scaled]
     else:
-        inside = [node_from_name("add"), *first, *_Term(ratio, (second,)).nodes(function_set)]
+        inside = [node_from_name("add"), *plain, *_Term(ratio, second).nodes(function_set)]
     if "n2" in function_set:
         return _Term(a.number, ((node_from_name("n2"), *inside),))
     return _Term(a.number, (tuple(inside), tuple(inside)))

@@ -13,4 +13,13 @@ class HallOfFame:
 class Logbook(list[dict[str, Any]]):
     header: list[str]
     stream: str
+    chapters: dict[str, Logbook]
+    log_header: bool
     def record(self, **infos: Any) -> None: ...
+
+class MultiStatistics(dict[str, Statistics]):
+    fields: list[str]
+    def __init__(self, **statistics: Statistics) -> None: ...
+    def compile(self, data: Any) -> dict[str, Any]: ...
+
+def selTournament(individuals: Any, k: int, tournsize: int, fit_attr: str = ...) -> list[Any]: ...

@@ -19,9 +19,14 @@ KEYS = [
     "settings",
     "version",
     "expression",
+    "formula",
+    "output",
+    "variables",
     "sympy",
     "latex",
     "standard_errors",
+    "constants",
+    "covariance",
     "n_constants",
     "metrics",
     "recovered",
@@ -63,7 +68,8 @@ def test_the_ideal_gas_law_is_found_along_boyle_gay_lussac_avogadro():
     assert [r["freed"] for r in result["rounds"][-3:]] == [["x3"], ["x3", "x2"], ["x3", "x2", "x1"]]
     assert [r["slots"] for r in result["rounds"][-3:]] == [1, 1, 0]
     assert set(result["rounds"][0]) == {
-        "freed", "controlled", "expression", "nodes", "errors", "constants", "slots", "accepted", "queries", "seconds",
+        "freed", "controlled", "expression", "formula", "nodes", "errors", "constants", "slots", "accepted", "queries",
+        "seconds",
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 import sympy
+from deap import gp
 from problems import points, tree, trial
 from reference import condition
 from strategies import MODERATE_NUMBERS, random_tree
@@ -19,6 +20,7 @@ from deap_vsr.engine.householder import qr
 from deap_vsr.engine.program import encoder, evaluate, numpy_model
 from deap_vsr.engine.trials import find_linear
 from deap_vsr.tree import Constant, MaskedTree, Vocabulary, node_from_name
+from deap_vsr.tree.guarded import FIRST, SPAN, every_opcode, guarded
 from deap_vsr.tree.operators import CATALOGUE
 
 EDGES = np.array(
@@ -244,3 +246,44 @@ def test_random_trees_agree_with_sympy_where_it_is_real_and_finite():
                     # sympy keeps 15 digits of our literals
                     assert abs(value - expected) <= 1e-12 * bound * abs(expected) + mpmath.mpf(10) ** -12
     assert compared > 80
+
+
+GUARDED = [guarded(opcode) for arity in (1, 2) for opcode in every_opcode(arity)]
+
+
+def guarded_set():
+    pset = gp.PrimitiveSet("GUARDED", 2)
+    for operator in GUARDED:
+        pset.addPrimitive(operator, operator.arity, name=f"f{operator.opcode}")
+    return pset
+
+
+def test_every_guarded_operator_has_the_catalogue_s_value():
+    pset = guarded_set()
+    near = np.array([sign * value for value in (1e-12, 1e-3, np.nextafter(1e-3, 0), 0.1) for sign in (1, -1)])
+    edges = np.concatenate([EDGES[~np.isnan(EDGES)], near])
+    X = np.array(np.meshgrid(edges, edges)).reshape(2, -1).T
+    leaves = [pset.mapping["ARG0"], pset.mapping["ARG1"]]
+    trees = [MaskedTree([pset.mapping[f"f{one.opcode}"], *leaves[: one.arity]]) for one in GUARDED]
+    for operator, values in zip(GUARDED, evaluate(trees, X, pset), strict=True):
+        same(values, operator(*X.T[: operator.arity]))
+
+
+def test_every_guarded_operator_has_the_catalogue_s_derivatives():
+    pset = guarded_set()
+    edges = np.array([-3.5, -1e-3, -1e-13, 0.0, 1e-12, np.nextafter(1e-3, 0), 1e-3, 0.5, 2.0])
+    for arity in (1, 2):
+        points = np.array(np.meshgrid(edges, edges)).reshape(2, -1).T[:, :arity]
+        some = [one for one in GUARDED if one.arity == arity and (one.opcode - FIRST) % SPAN in (0, 10, 22)]
+        for operator in some:  # of each kind those of three thresholds
+            node = pset.mapping[f"f{operator.opcode}"]
+            for arguments in points:
+                expression = MaskedTree([node, *map(Constant, arguments)])
+                batch = encoder(pset).encode([expression])
+                r, J = np.empty(1), np.empty((arity, 1))
+                kernels.residuals(
+                    batch.codes, batch.literals, np.array(arguments), np.zeros((2, 1)), np.zeros(1), np.ones(1), r, J
+                )
+                with np.errstate(all="ignore"):
+                    expected = operator.derivative(operator(*arguments), *arguments)
+                same(J[:, 0], np.array([float(partial) for partial in expected]))

@@ -203,7 +203,7 @@ def grown_by(toolbox, kind, oracle, seed, n=30, ngen=8, **options):
 
 
 def own_division():
-    """Run the toolbox of examples/symbreg_vertical.py, with a division of one's own, which is called point by point."""
+    """Run the toolbox of examples/symbreg_vertical.py, with a division of one's own, which is recognised."""
     oracle = own(lambda x: 2.5 * x[0] * x[1] - 0.7 * x[2], [(1, 5)] * 3)
     return grown_by(toolbox_of(DIVIDING, cxOnePoint, mutUniform), Shrinking, oracle, seed=0, n=10, ngen=3)
 

@@ -6,8 +6,6 @@ import os
 import random
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -103,27 +101,6 @@ def test_a_toolbox_without_a_primitive_set_and_a_wrong_oracle_are_clear_errors()
         vsr.eaVertical([], toolbox_of(), 0.5, 0.5, 1, oracle(2))
 
 
-def _texts(outcome):
-    found, logbook = outcome
-    return [str(individual) for individual in found], [dict(row) for row in logbook]
-
-
-def test_the_logbook_is_the_same_with_serial_thread_and_spawned_maps():
-    stats = tools.Statistics(_first)
-    stats.register("min", np.min)
-    serial = _texts(run(toolbox_of(), seed=4, ngen=4, stats=stats))
-    assert serial == _texts(run(toolbox_of(), seed=4, ngen=4, stats=stats))
-    with ThreadPoolExecutor(3) as pool:
-        toolbox = toolbox_of()
-        toolbox.register("map", pool.map)
-        assert _texts(run(toolbox, seed=4, ngen=4, stats=stats)) == serial
-    with get_context("spawn").Pool(2) as pool:
-        toolbox = toolbox_of()
-        toolbox.register("map", pool.map)
-        assert _texts(run(toolbox, seed=4, ngen=4, stats=stats)) == serial
-    assert all(np.isfinite(row["min"]) for row in serial[1])
-
-
 OWN_PRIMITIVE = """
 import random, runpy, sys
 from deap import tools
@@ -156,7 +133,3 @@ def test_a_primitive_of_one_s_own_gives_the_same_logbook_in_every_process():
     logbook, found = outputs.pop().splitlines()
     assert logbook.count("'gen'") >= 6
     assert "protected_division" in found
-
-
-def _first(individual):
-    return individual.fitness.values[0]

@@ -22,7 +22,7 @@ from deap_vsr.problems.generate import CONFIGURATIONS, DECORATIONS, LARGE_CONFIG
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import MaskedTree
 
-TABLES = ("feynman", "feynman-unit", "livermore2")
+TABLES = generate.TABLES
 
 
 @dataclasses.dataclass
@@ -76,11 +76,11 @@ def take_apart(tree: MaskedTree) -> Program:
 
 def test_the_data_folder_is_byte_for_byte_what_the_generator_writes(tmp_path: Path) -> None:
     problems = chain(generate.trigonometric_suite(), *map(generate.table_suite, TABLES))
-    assert generate.write_problems(problems, tmp_path) == 600
+    assert generate.write_problems(problems, tmp_path) == 608
     written = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in tmp_path.rglob("*.*")}
     root = suites.data_root()
     kept = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.json")}
-    assert len(kept) == 600
+    assert len(kept) == 608
     assert sorted(kept) == sorted(written)
     assert [name for name in kept if kept[name] != written[name]] == []
 
@@ -89,12 +89,12 @@ def test_the_data_folder_has_the_suites_of_the_paper() -> None:
     counts = Counter(name.rpartition("/")[0] for name in suites.problem_names())
     programs = {f"trigonometric/{operators}/{m}-{s}-{p}": 10 for operators in DECORATIONS for m, s, p in CONFIGURATIONS}
     livermore = {f"livermore2/Vars{m}": 25 for m in range(2, 8)}
-    assert counts == programs | livermore | {"feynman": 120, "feynman-unit": 120}
+    assert counts == programs | livermore | {"feynman": 120, "feynman-unit": 120, "classic": 8}
 
 
 def test_every_list_equals_its_formula_and_every_usable_problem_is_finite() -> None:
     files = suites.problem_files(suites.data_root())
-    assert len(files) == 600
+    assert len(files) == 608
     assert [line for path in files for line in check_file(path)] == []
 
 

@@ -98,7 +98,7 @@ def test_the_required_keys_are_those_that_are_written(written: dict[str, Any]) -
     assert SCHEMA["required"] == list(SCHEMA["properties"]) == list(written)
     entry = SCHEMA["$defs"]["variable"]
     assert entry["required"] == list(written["variables"][0])
-    assert list(entry["properties"]) == [*entry["required"], "cost"], "which is written where it is not 0"
+    assert list(entry["properties"]) == [*entry["required"], "cost", "unit"], "which are written where there are some"
     assert entry["additionalProperties"] is False
 
 
@@ -123,7 +123,7 @@ def test_the_limits_are_those_of_the_package() -> None:
 
 def test_every_file_of_the_data_folder_is_as_the_schema_says() -> None:
     files = suites.problem_files(suites.data_root())
-    assert len(files) == 600
+    assert len(files) == 608
     wrong = [path.name for path in files if not is_valid(json.loads(path.read_text(encoding="utf-8")), SCHEMA)]
     assert wrong == []
 
@@ -162,7 +162,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "unknown sampling": lambda fields: fields["variables"][0].update(sampling="normal"),
     "unknown sign": lambda fields: fields["variables"][0].update(sign="negative"),
     "low as text": lambda fields: fields["variables"][0].update(low="0.1"),
-    "one key more": lambda fields: fields["variables"][0].update(unit="m"),
+    "one key more": lambda fields: fields["variables"][0].update(colour="red"),
     "one key less": lambda fields: fields["variables"][0].pop("symbol"),
     "variable called X_0": lambda fields: fields["variables"][0].update(name="X_0"),
     "loguniform from 0": lambda fields: fields["variables"][0].update(low=0),

@@ -184,7 +184,8 @@ def test_users_tree_is_printed_with_its_own_names():
     tree = MaskedTree.from_string("add(mul(gravity, x1), div(height, median(x1, 2, 3.25)))", TUTORIAL)
     assert notation.infix(tree, TUTORIAL) == "gravity*x1 + div(height, median(x1, 2, 3.25))"
     assert notation.latex(tree, TUTORIAL) == (
-        r"gravity \cdot x_{1} + \operatorname{div}\left(height, \operatorname{median}\left(x_{1}, 2, 3.25\right)\right)"
+        r"\mathrm{gravity} \cdot x_{1} + \operatorname{div}\left(\mathrm{height}, "
+        r"\operatorname{median}\left(x_{1}, 2, 3.25\right)\right)"
     )
     assert tree.to_tokens()[3:5] == [("x1", "var"), ("div", "binary")]
     assert ("median", "3-ary") in tree.to_tokens()
@@ -196,6 +197,7 @@ def test_trees_over_an_own_set_are_printed_with_its_names():
     assert "operatorname{larger}" in tree.to_latex(TUTORIAL)
 
 
-def test_a_user_s_own_division_is_no_division_to_sympy():
+def test_a_protected_division_keeps_its_name_and_is_a_division_to_sympy():
     tree = MaskedTree([TUTORIAL.mapping["div"], TUTORIAL.mapping["height"], TUTORIAL.mapping["x1"]])
-    assert str(tree.to_sympy(TUTORIAL)) == "div(height, x1)"
+    assert tree.to_infix(TUTORIAL) == "div(height, x1)"
+    assert str(tree.to_sympy(TUTORIAL)) == "height/x1"

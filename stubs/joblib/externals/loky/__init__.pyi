@@ -1,0 +1,3 @@
+from concurrent.futures import Executor
+
+def get_reusable_executor(max_workers: int) -> Executor: ...

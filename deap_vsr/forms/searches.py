@@ -1,0 +1,32 @@
+"""The searches of slotwise expansion, one after the other: `vsr`, and DEAP scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deap_vsr.forms.widening import atoms_in_noise
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.anchored import Anchored
+from deap_vsr.search.contract import Regressor
+from deap_vsr.search.joint import Joint
+from deap_vsr.search.sequence import slots_first
+from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.sums import Sums
+
+
+def searches(
+    names: Sequence[str], slots: Regressor, lab: Lab, joint: Joint | None = None
+) -> Iterator[Joint | Slotwise | Anchored | Sums]:
+    """Yield the searches of these names in their order: as few points as do first, then what the answers allow."""
+    if "anchored" in names:
+        yield Anchored(slots)
+    lab.begin()
+    if "anchored" in names and lab.evidence.certain:
+        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
+    for name in slots_first([name for name in names if name != "anchored"], lab):
+        if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
+            yield Sums(atoms_in_noise)
+        elif name == "slotwise":
+            yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
+        elif name == "joint" and joint is not None:
+            yield joint

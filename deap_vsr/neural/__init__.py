@@ -1,0 +1,1 @@
+"""Policy-gradient regressors: DSR, PQT, VPG and GPMeld of the paper, horizontal and vertical (extra ``[neural]``)."""

@@ -1,0 +1,61 @@
+"""Error and size as two objectives, NSGA-II, a Pareto front."""
+
+import functools
+import operator
+import random
+
+import numpy as np
+from deap import algorithms, base, creator, gp, tools
+
+
+def law(X):
+    return 1.3 * X[:, 0] * X[:, 2] - X[:, 1]
+
+
+pset = gp.PrimitiveSet("MAIN", 3)
+pset.addPrimitive(operator.add, 2)
+pset.addPrimitive(operator.sub, 2)
+pset.addPrimitive(operator.mul, 2)
+pset.addEphemeralConstant("constant", functools.partial(random.uniform, -1, 1))
+
+creator.create("Fitness", base.Fitness, weights=(-1.0, -1.0))
+creator.create("Individual", gp.PrimitiveTree, fitness=creator.Fitness)
+
+toolbox = base.Toolbox()
+toolbox.register("expr", gp.genHalfAndHalf, pset=pset, min_=1, max_=2)
+toolbox.register("individual", tools.initIterate, creator.Individual, toolbox.expr)
+toolbox.register("population", tools.initRepeat, list, toolbox.individual)
+
+X = np.random.default_rng(0).uniform(1, 5, (40, 3))
+y = law(X)
+
+
+def objectives(y, prediction, individual):
+    return float(np.mean((y - prediction) ** 2)), len(individual)
+
+
+def error(individual):
+    function = gp.compile(individual, pset)
+    values = np.array([function(*map(float, x)) for x in X])
+    return objectives(y, values, individual)
+
+
+toolbox.register("evaluate", error)
+toolbox.register("select", tools.selNSGA2)
+toolbox.register("mate", gp.cxOnePoint)
+toolbox.register("expr_mut", gp.genFull, min_=0, max_=2)
+toolbox.register("mutate", gp.mutUniform, expr=toolbox.expr_mut, pset=pset)
+
+
+def main(seed=0):
+    random.seed(seed)
+    population = toolbox.population(n=60)
+    best = tools.ParetoFront()
+    algorithms.eaMuPlusLambda(population, toolbox, 60, 60, 0.5, 0.3, 20, halloffame=best, verbose=False)
+    return best[0]
+
+
+if __name__ == "__main__":
+    found = main()
+    print(found.fitness.values)
+    print(found)
