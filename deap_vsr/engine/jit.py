@@ -6,12 +6,20 @@ types of one kind only, and slices are not assigned to slices.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Where kernels are, and the numbers that they know operators by. One has others, and their numbers, compiled into it.
+SOURCES = (
+    *(f"engine/{name}.py" for name in ("guards", "householder", "jit", "kernels", "levenberg", "subsets", "trials")),
+    *(f"tree/{name}.py" for name in ("guarded", "operators")),
+)
 
 
 def jit(function: F) -> F:
@@ -31,8 +39,24 @@ def jit_within(function: F) -> F:
 
 def _compile(function: F, extra: dict[str, Any]) -> F:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **extra}
+    name = function.__qualname__
+    function.__qualname__ = f"{name}-{DIGEST}"  # what its file in the cache is called
     try:
         compiled: F = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the install folder nor the user's cache folder can be written
         compiled = numba.njit(**options)(function)
+    finally:
+        function.__qualname__ = name
     return compiled
+
+
+def digest_of(folder: Path) -> str:
+    """Return what tells the kernels of one version of the package from those of another.
+
+    numba compiles a kernel anew where its own file has changed, and not where one that it calls has.
+    """
+    texts = (folder / source for source in SOURCES)
+    return hashlib.sha256(b"".join(text.read_bytes() for text in texts if text.exists())).hexdigest()[:12]
+
+
+DIGEST = digest_of(Path(__file__).parents[1])

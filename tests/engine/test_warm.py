@@ -1,6 +1,8 @@
 """Kernels are compiled before any run: all of them, once a machine, and not on its clock."""
 
 import importlib
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numba
@@ -10,7 +12,8 @@ from deap import gp
 from numba.core import event
 
 from deap_vsr import CallableOracle, discover, fit, methods
-from deap_vsr.engine import warm
+from deap_vsr.engine import jit, warm
+from deap_vsr.engine.trials import fit_trials
 from deap_vsr.lab import budget
 from deap_vsr.lab.trials import Trial
 from deap_vsr.tree import Constant, MaskedTree
@@ -94,3 +97,26 @@ def test_compiling_is_not_on_the_clock_of_a_run(monkeypatch):
     law = CallableOracle(lambda X: 2.0 * X[:, 0], [(1.0, 2.0)])
     result = discover(law, time_limit=5.0)
     assert (result.stopped_by, result.seconds, clock.now) == ("done", 0.0, 100.0)
+
+
+@compiled_only
+def test_a_kernel_is_not_read_from_the_cache_where_another_that_it_calls_has_changed(tmp_path):
+    """numba itself looks at the kernel's own file only."""
+    package = Path(jit.__file__).parents[1]
+    for source in jit.SOURCES:
+        (tmp_path / source).parent.mkdir(exist_ok=True)
+        shutil.copy(package / source, tmp_path / source)
+    assert jit.digest_of(tmp_path) == jit.DIGEST
+    with (tmp_path / "tree/operators.py").open("a") as file:
+        file.write("# changed\n")
+    assert jit.digest_of(tmp_path) != jit.DIGEST
+    cached = fit_trials._cache._impl.filename_base
+    assert jit.DIGEST in cached
+
+
+def test_every_module_with_kernels_is_part_of_what_tells_versions_apart():
+    folder = Path(jit.__file__).parent
+    using = {
+        f"engine/{path.name}" for path in folder.glob("*.py") if "from deap_vsr.engine.jit import" in path.read_text()
+    }
+    assert using <= set(jit.SOURCES)
