@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check browser neural site data clean
+.PHONY: demo test lint types check browser neural site data clean fuzz dependable mutation lowest audit
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -35,6 +35,34 @@ browser:
 		command -v apt-get > /dev/null && test "$$(id -u)" = 0 && \
 		timeout 300 sh -c "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver" \
 			> /dev/null 2>&1; } || echo "no chromium with its driver: the report is not tested in a browser"
+
+# What takes minutes, and is tried before a release.
+SECONDS ?= 600
+SEED ?= 0
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) --seed $(SEED)
+
+dependable: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/dependable.py kills --count 50
+	$(BIN)/python benchmarks/dependable.py interrupts --count 100
+	$(BIN)/python benchmarks/dependable.py determinism --count 20
+	$(BIN)/python benchmarks/dependable.py memory --count 500
+
+mutation: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/mutation.py
+
+# The suite with the lowest versions that setup.cfg allows, in an environment of its own; PYTHON chooses the interpreter.
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
+	sed -n '/^install_requires/,/^$$/s/^    \([a-z]*\) >= \([0-9.]*\)$$/\1~=\2.0/p' setup.cfg | sed 's/\(~=[0-9]*\.[0-9]*\.[0-9]*\)\.0$$/\1/' > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --editable ".[test]" --constraint .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pytest -n $(JOBS)
+
+audit: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet pip-audit bandit
+	$(BIN)/bandit --quiet --recursive deap_vsr cfg_mcts --severity-level medium
+	$(BIN)/pip-audit --skip-editable
 
 # PyTorch, for tests/neural, which `check` runs where it is there. Where it cannot be had in time they are left out.
 neural: $(VENV)/.installed-test

@@ -16,12 +16,17 @@ from pathlib import Path
 from deap import gp
 
 from deap_vsr.errors import VsrError
+from deap_vsr.files import read_text
 from deap_vsr.tree import Constant, Node, is_variable, node_from_name, variable
 from deap_vsr.tree.notation import infix
 from deap_vsr.tree.operators import normalise_function_set
 
 #: Unary operators that do not count as functions within functions: powers, roots and signs.
 ALGEBRAIC = frozenset({"neg", "inv", "abs", "sqrt", "n2", "n3", "n4", "n5", "n6", "n8"})
+
+
+#: Largest file of rules that is read, in bytes.
+MAX_BYTES = 100_000
 
 
 class GrammarError(VsrError, ValueError):
@@ -137,7 +142,7 @@ class Grammar:
         """Read a file of such rules."""
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text(path, MAX_BYTES)
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise GrammarError(

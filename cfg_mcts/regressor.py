@@ -14,18 +14,19 @@ import numpy as np
 from cfg_mcts.derivation import Deriver, Limits, functions_around
 from cfg_mcts.grammar import Grammar, GrammarError
 from cfg_mcts.search import SearchTree, mcts
-from cfg_mcts.store import search_from, search_state
+from cfg_mcts.store import RoundState, TreeState, search_from, search_state
 from deap_vsr.engine.fitting import Dataset, Fit, fit
-from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.files import checked
+from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring, tree_from, tree_state
 from deap_vsr.search.contract import Candidate, Task
-from deap_vsr.search.fits import data_from, data_state, fit_from, fit_state, fitted_on
+from deap_vsr.search.fits import MANY, data_state, fit_from, fit_state, fitted_on
 from deap_vsr.tree import MaskedTree, is_open
 from deap_vsr.tree.simplify import fold
 
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 
-#: Expressions fitted between two looks at the clock.
+#: Expressions fitted between two looks at the limits.
 CHUNK = 16
 
 #: Roll-outs without a new form after which a search tree is done with.
@@ -136,7 +137,8 @@ class _Round:
             self.data = Dataset.of(task.draw(task.rng))
             self.rng.seed(int(task.rng.integers(2**63)))
         else:
-            self._restore(task.resume)
+            with restoring():
+                self._restore(task.resume)
 
     def _growth(self, form: MaskedTree | None, slots: list[int] | None, rewards: dict[int, float]) -> _Growth:
         """Return a new search tree: from `form`, with `slots` of it (default: all) open, or from nothing."""
@@ -220,12 +222,14 @@ class _Round:
         """Fit the expressions, remember the best, and return their rewards."""
         rewards: list[float | None] = []
         slow = self.regressor.optimizer != "lm" and self.task.budget.seconds_left() is not None
-        size = 1 if slow else CHUNK  # a slow fit may take all the time there is
+        few = self.task.budget.evaluations_left() < MANY * CHUNK
+        size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(trees), size):
             if self.best is not None and self.task.budget.used_up() is not None:
                 return [*rewards, *[None] * (len(trees) - begin)]
             for first in self.regressor.map(self._fit(), trees[begin : begin + size]):
-                outcome = fitted_on(first, self.data, self.best) if self.regressor.optimizer == "lm" else first
+                left = self.task.budget.evaluations_left() if self.regressor.optimizer == "lm" else 0
+                outcome = fitted_on(first, self.data, self.best, left)
                 self.task.budget.count(outcome.evaluations)
                 error = outcome.error
                 self._offer(outcome, error)
@@ -284,19 +288,25 @@ class _Round:
             "climbed": fit_state(self.climbed),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, saved: dict[str, Any]) -> None:
+        state = checked(saved, RoundState, "")
         version, numbers, gauss = state["random"]
         self.rng.setstate((version, tuple(numbers), gauss))
-        self.data = data_from(state["data"])
+        self.data = data_from(state["data"], self.task.n_vars, state["data"]["weight"])
         (self.entered, self.until), self.waiting = state["numbers"], state["waiting"]
         self.best, self.climbed = fit_from(state["best"]), fit_from(state["climbed"])
         self.price = math.inf if self.climbed is None else _price(self.climbed)
         self.own.restore(state["own"])
-        if state["climb"] is not None:
-            self.base = tree_from(state["climb"]["base"])
-            self.now = self._growth(self.base, state["climb"]["slots"], {})
-            self.now.restore(state["climb"]["search"])
-        self.now.tree.rewards = {int(key): float(reward) for key, reward in state["rewards"]}
+        climb = state["climb"]
+        if climb is not None:
+            self.base = tree_from(climb["base"])
+            slots = set(self.base.slots)
+            expect({*climb["slots"], *self.waiting} <= slots, "slots of the expression that is climbed from")
+            self.now = self._growth(self.base, climb["slots"], {})
+            self.now.restore(climb["search"])
+        self.now.tree.rewards = dict(state["rewards"])
+        known = [outcome.tree for outcome in (self.best, self.climbed) if outcome is not None]
+        check_trees([*known, *([] if self.base is None else [self.base])], self.task.n_vars)
 
 
 @dataclass
@@ -307,7 +317,7 @@ class _Growth:
     deriver: Deriver
     tree: SearchTree
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: TreeState) -> None:
         """Take over a search tree that a checkpoint has kept."""
         self.tree = search_from(state, self.deriver, self.tree.derivations[0])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -21,8 +21,10 @@ from deap_vsr.campaign.commands import lab_app
 from deap_vsr.compare.commands import compare_command, report_command
 from deap_vsr.discover_command import discover_command
 from deap_vsr.errors import VsrError
+from deap_vsr.interrupts import Interrupts
 from deap_vsr.lab.oracle import EquationOracle, Noise
 from deap_vsr.lab.trials import sample_trials
+from deap_vsr.markup import escape
 from deap_vsr.problems import generate, suites
 from deap_vsr.problems.check import check_file
 from deap_vsr.problems.equation import Equation, load_equation
@@ -58,22 +60,31 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 
 
 def main() -> None:
-    """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130."""
+    """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130, SIGTERM with 143."""
+    interrupts = Interrupts().install()
     try:
         app()
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):  # typer's answer to a reader that has gone is 1
             sys.exit(0)
-        raise
+        sys.exit(interrupts.exit_code(leaving.code) if isinstance(leaving.code, int) else leaving.code)
     except VsrError as error:
         errors.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         errors.print("interrupted")
-        sys.exit(130)
+        sys.exit(interrupts.exit_code(130))
     except BrokenPipeError:
         sys.stderr.close()  # the reader (head, less) has gone; nothing is left to say
         sys.exit(0)
+    except MemoryError:
+        errors.print("[red]error:[/red] there is not enough memory for that")
+        sys.exit(BAD_INPUT)
+    except OSError as error:
+        errors.print(f"[red]error:[/red] {escape(error.strerror or str(error))}", soft_wrap=True, highlight=False)
+        with suppress(OSError):
+            sys.stdout.close()  # what it still holds cannot be written, and would be tried again at the end
+        sys.exit(BAD_INPUT)
 
 
 def _version(wanted: bool) -> None:
@@ -150,7 +161,7 @@ def _summary(equation: Equation) -> dict[str, Any]:
 @data_app.command("show")
 def data_show(
     problem: Annotated[str, typer.Argument(help="Name (feynman-unit/I.39.22) or path of an equation file.")],
-    points: Annotated[int, typer.Option(min=0, help="How many sampled points to show.")] = 5,
+    points: Annotated[int, typer.Option(min=0, max=1_000_000, help="How many sampled points to show.")] = 5,
     free: Annotated[str, typer.Option(help="Variables to vary, e.g. x1,x3; the others are held. Default: all.")] = "",
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of points and noise.")] = 0,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from deap_vsr.errors import VsrError
+from deap_vsr.markup import escape
 
 if TYPE_CHECKING:
     from deap_vsr.result import Result
@@ -81,6 +81,7 @@ def discover_command(
     time_limit: Annotated[float, typer.Option(min=0.0, help="Seconds; 0: none. 60 if no limit is given.")] = 0.0,
     max_evaluations: Annotated[int, typer.Option(min=0, help="Expressions evaluated over a trial; 0: no limit.")] = 0,
     max_queries: Annotated[int, typer.Option(min=0, help="Points asked of the oracle; 0: no limit.")] = 0,
+    max_memory: Annotated[float, typer.Option(min=0.0, help="MB that the process may hold; 0: no limit.")] = 0.0,
     batch: Annotated[
         int | None, typer.Option(help="Points handed to the oracle at once, at the most, 1 or more; default: no limit.")
     ] = None,
@@ -165,6 +166,7 @@ def discover_command(
             time_limit=time_limit or None,
             max_evaluations=max_evaluations or None,
             max_queries=max_queries or None,
+            max_memory=max_memory or None,
             batch=batch,
             noise=noise,
             verify=_points(verify),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -238,6 +239,7 @@ def discover(
     time_limit: float | None = None,
     max_evaluations: int | None = None,
     max_queries: int | None = None,
+    max_memory: float | None = None,
     batch: int | None = None,
     noise: Noise | float = 0.0,
     verify: int | str | None = None,
@@ -279,6 +281,9 @@ def discover(
     schedule : "numeric" (x1, x2, ...), "auto", or names in the order in which they are freed
         By default auto for slotwise, numeric for joint expansion.
     time_limit, max_evaluations, max_queries : limits, whichever comes first; without any, 60 s
+    max_memory : MB that the process may hold, optional
+        A search that would need more ends with the best so far. It is looked at every few milliseconds between
+        evaluations, so that one step (some MB) may go beyond. It is no limit of its own: without others, 60 s.
     batch : points that are handed to the oracle at once, at the most: a sheet of a laboratory, a simulator in parallel
         Within a batch variables that have a cost are changed seldom. `batches` of the result counts them; those that
         are wholly read from `log` do not count.
@@ -311,7 +316,7 @@ def discover(
     chosen = method_of(method)
     options = Options(expansion, schedule, preset, optimizer, grammar, checkpoint, resume)
     chosen.check(options)
-    check_limits(seed, time_limit, max_evaluations, max_queries)
+    check_limits(seed, time_limit, max_evaluations, max_queries, max_memory)
     n_points = _points_to_verify(verify, chosen, options)
     asked = Asked(variables, outputs, workers, processes, feasible, limits, call, about)
     found = doors(problem, noise, seed, operators, log, asked)
@@ -320,7 +325,7 @@ def discover(
     results = Results()
     with narrated(verbose, progress) as tell:
         for door in found:
-            budget = Budget(time_limit, max_evaluations, max_queries, tick=tick)
+            budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
             lab = Lab(door.oracle, budget, np.random.default_rng(seed), log=door.log, batch=batch)
             lab.verify = n_points
             # Whoever hands an Equation over runs a benchmark, and knows.
@@ -328,7 +333,9 @@ def discover(
             few = hint(lab, points_to_attack(lab, lab.n_vars)) if hinted else ""
             if few:
                 logger.warning(few)
-            results[door.label] = _result(door, lab, chosen, options, seed, noise, tell)
+            # What overflows or is no number is seen by its value; a user need not read of it. An oracle may warn.
+            with np.errstate(all="ignore"):
+                results[door.label] = _result(door, lab, chosen, options, seed, noise, tell)
             if results[door.label].stopped_by == "interrupted":
                 break
     return results if found[0].label else results[""]
@@ -397,8 +404,10 @@ def _attacked(found: Found, lab: Lab, method: Method, options: Options) -> tuple
 
 def _identity(equation: Equation | None, lab: Lab, seed: int, noise: Noise | float) -> dict[str, Any]:
     """Return what tells a run from others of its method, for checkpoints."""
+    law = repr((lab.variables, lab.limits, equation.tree.to_tokens() if equation is not None else None))
     return {
         "problem": equation.name if equation is not None else [variable.name for variable in lab.variables],
+        "law": hashlib.sha256(law.encode()).hexdigest()[:16],  # another one may have the same name
         "seed": seed,
         "noise": asdict(noise) if isinstance(noise, Noise) else float(noise),
     }

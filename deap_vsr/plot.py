@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deap_vsr.errors import VsrError
+from deap_vsr.errors import VsrError, printable
 from deap_vsr.tree import MaskedTree, Node, is_mutable, is_open, is_variable
 from deap_vsr.tree.notation import short_formula, short_numbers
 from deap_vsr.tree.operators import Array, Flags
@@ -30,6 +30,12 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 def have_matplotlib() -> bool:
     """Whether pictures can be drawn."""
     return find_spec("matplotlib") is not None
+
+
+def plain(text: str) -> str:
+    """Return text of others for a picture: on one line, and no formula of matplotlib's; a legend leaves out _names."""
+    shown = printable(text).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def figure_of(width: float, height: float) -> Figure:
@@ -74,8 +80,11 @@ def plot_path(result: Result) -> Figure:
         fit = "" if record.accepted else "; does not fit"
         formula = short_formula(record.tree, result.names)
         formula = formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 4] + " ..."
-        axis.set_title(f"free: {free}; held: {held}{fit}\n{result.names.output} = {formula}", loc="left", fontsize=9)
-    figure.suptitle(f"{result.equation}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10)
+        said = f"{plain(result.names.output)} = {formula}"
+        axis.set_title(f"free: {free}; held: {held}{fit}\n{said}", loc="left", fontsize=9)
+    figure.suptitle(
+        f"{plain(result.equation)}\nblue: frozen, orange: slots, white: may still change".strip(), fontsize=10
+    )
     return figure
 
 
@@ -106,8 +115,8 @@ def plot_fit(result: Result) -> Figure:
     if len(y):
         ends = [min(y.min(), said.min()), max(y.max(), said.max())]
         axis.plot(ends, ends, color="#777777", linewidth=1, zorder=0)
-    axis.set_xlabel(_text(f"{result.names.answer}, as the formula says"))
-    axis.set_ylabel(_text(f"{result.names.answer}, measured"))
+    axis.set_xlabel(plain(f"{result.names.answer}, as the formula says"))
+    axis.set_ylabel(plain(f"{result.names.answer}, measured"))
     axis.set_title(f"{len(y)} points", fontsize=10)
     return figure
 
@@ -124,7 +133,7 @@ def plot_residuals(result: Result, most: int = 6) -> Figure:
     for axis, (label, values) in zip(axes, columns, strict=False):
         axis.axhline(0.0, color="#777777", linewidth=1, zorder=0)
         axis.plot(values, y - said, "o", markersize=3, color=FROZEN, markeredgecolor="#555555", markeredgewidth=0.4)
-        axis.set_xlabel(_text(label))
+        axis.set_xlabel(plain(label))
         axis.set_ylabel("measured - formula")
     for axis in axes[len(columns) :]:
         axis.set_axis_off()
@@ -146,11 +155,6 @@ def _measured(result: Result) -> tuple[Array, Array]:
     if not known.any():
         return np.empty(0), np.empty(0)
     return result.data.y[known], result.predict(result.data.X[known])
-
-
-def _text(label: str) -> str:
-    """Return a label as matplotlib shows it as it is: dollars would begin a formula."""
-    return label.replace("$", r"\$")
 
 
 def _leaf_text(node: Node) -> str:
@@ -198,7 +202,7 @@ def plot_slots(result: Result, most: int = 6) -> Figure:
             bars = None if table.errors is None else 2.0 * table.errors[k]
             style = {"fmt": "o", "color": line.get_color(), "markersize": 4, "elinewidth": 1}
             axis.errorbar(table.x, values, bars, label=f"setting {k + 1}", **style)
-        axis.set_xlabel(_text(result.names.label(table.column)))
+        axis.set_xlabel(plain(result.names.label(table.column)))
         axis.set_ylabel("slot")
         free = " ".join(result.names.name(column) for column in record.freed if column != table.column)
         form = short_formula(table.form, result.names)

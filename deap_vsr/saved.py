@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deap_vsr.errors import VsrError, short
-from deap_vsr.files import write_atomically
+from deap_vsr.files import read_text, write_atomically
 from deap_vsr.judge.metrics import Verdict
 from deap_vsr.lab.data import Data
 from deap_vsr.problems.equation import Variable
@@ -70,9 +70,7 @@ def load(path: Path) -> dict[str, Any]:
         Naming the file, the field, what was found and what was expected.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise VsrError(f"{path}: found more than {MAX_BYTES} bytes, expected a result")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path, MAX_BYTES))
     except OSError as error:
         raise VsrError(f"{path}: cannot read the result: {error.strerror}") from None
     except (ValueError, RecursionError):

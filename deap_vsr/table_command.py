@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from deap_vsr.errors import VsrError, short
 from deap_vsr.files import write_atomically
+from deap_vsr.markup import escape
 
 #: Endings of files that are tables, and what of pandas reads them.
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet", ".feather": "read_feather"}
@@ -107,7 +107,8 @@ def discover_table(
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
     else:
-        console.print(escape(model.report().replace("y = ", f"{target} = ", 1)), highlight=False, soft_wrap=True)
+        for line in model.report().replace("y = ", f"{target} = ", 1).split("\n"):
+            console.print(escape(line), highlight=False, soft_wrap=True)
     if out is not None:
         write_atomically(out / "result.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
         write_atomically(out / "formula.tex", model.latex() + "\n")

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from deap_vsr.errors import VsrError
+from deap_vsr.markup import escape
 from deap_vsr.result import Result
 from deap_vsr.search.records import Progress
 from deap_vsr.tree.names import Names

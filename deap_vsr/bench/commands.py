@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from deap_vsr.errors import VsrError
+from deap_vsr.markup import escape
 
 if TYPE_CHECKING:
     from deap_vsr.bench.points import Shown

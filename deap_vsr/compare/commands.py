@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Shown
 
 from deap_vsr.errors import VsrError
+from deap_vsr.markup import escape
 
 if TYPE_CHECKING:
     from deap_vsr.compare.tables import Table

@@ -29,7 +29,7 @@ def _round(record: dict[str, Any]) -> str:
     errors = [error for error in record["errors"] if error is not None]
     largest = f"largest error {max(errors):.2g}" if errors else "no error known"
     fit = "" if record["accepted"] else ' <span class="tag bad">does not fit</span>'
-    slots = f"{record['slots']} slot{'s' if record['slots'] != 1 else ''}"
+    slots = escape(f"{record['slots']} slot{'s' if record['slots'] != 1 else ''}")
     return (
         f'<li><div class="held">free: {escape(" ".join(record["freed"]))}; held: {escape(held)}; {largest}; '
         f'{slots}{fit}</div><div class="formula">y = {_formula(record)}</div></li>'
@@ -40,7 +40,7 @@ def _formula(record: dict[str, Any]) -> str:
     """Return the reduced form with its nodes coloured; plain where an operator is not known here."""
     try:
         tree = short_numbers(tree_from(record["nodes"]))
-    except (VsrError, KeyError, TypeError, ValueError):
+    except (VsrError, LookupError, TypeError, ValueError):
         return escape(str(record["expression"]))
     return infix(without_neutral(tree), mark=_coloured)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deap_vsr.compare.statistics import Row, cost, grouped, label, number
-from deap_vsr.plot import figure_of
+from deap_vsr.plot import figure_of, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def _boxes(axis: Axes, places: dict[str, list[Row]], name: str, labels: Sequence
             )  # fmt: skip
             spread = np.linspace(-0.25, 0.25, len(values)) * width if len(values) > 1 else np.zeros(1)
             axis.plot(at + spread, values, ".", color=_colour(i), markersize=3)
-    axis.set_xticks(range(len(places)), list(places))
+    axis.set_xticks(range(len(places)), list(map(plain, places)))
     axis.set_xlim(-0.5, len(places) - 0.5)
     if name not in _SHARES:
         axis.set_yscale("log")
@@ -117,12 +117,12 @@ def _panels(
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis, (title, members) in zip(axes, shown, strict=False):
         draw(axis, title, members, labels)
-        axis.set_title(title, fontsize=10)
+        axis.set_title(plain(title), fontsize=10)
     for axis in axes[len(shown) :]:
         axis.set_axis_off()
     if missing:
         figure.suptitle(f"{len(shown)} of {len(panels)} groups are shown", fontsize=9)
-    handles = [Patch(facecolor=_colour(i), alpha=0.5, label=name) for i, name in enumerate(labels)]
+    handles = [Patch(facecolor=_colour(i), alpha=0.5, label=plain(name)) for i, name in enumerate(labels)]
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(len(labels), per_line), fontsize=9, frameon=False
     )

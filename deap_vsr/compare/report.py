@@ -17,8 +17,8 @@ from deap_vsr.compare.pictures import Picture, all_pictures
 from deap_vsr.compare.statistics import Row, called_found, false_found, label, ordered
 from deap_vsr.compare.store import read_rows, read_settings
 from deap_vsr.compare.tables import Cell, Table, all_tables, error, real, text, whole
-from deap_vsr.compare.writers import to_csv, to_html, to_latex, to_markdown
-from deap_vsr.errors import VsrError
+from deap_vsr.compare.writers import markdown, to_csv, to_html, to_latex, to_markdown
+from deap_vsr.errors import VsrError, printable
 from deap_vsr.plot import FROZEN, OPEN, SLOT, have_matplotlib
 from deap_vsr.terminal import make_folder
 
@@ -34,11 +34,11 @@ def write_report(folder: Path) -> list[Path]:
         raise VsrError(f"{folder}: no run is finished yet")
     tables = all_tables(rows)
     pictures = [(picture, _png(picture)) for picture in all_pictures(rows)] if have_matplotlib() else []
-    statement = how_bounded(settings)
+    statement, title = how_bounded(settings), _title(settings)
     content: dict[str, bytes] = {
         "report.html": page(settings, rows, tables, pictures).encode(),
-        "tables.md": "\n".join([f"# {_title(settings)}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
-        "tables.tex": "\n".join([f"% {_title(settings)}\n% {statement}\n", *map(to_latex, tables)]).encode(),
+        "tables.md": "\n".join([f"# {markdown(title)}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
+        "tables.tex": "\n".join([f"% {printable(title)}\n% {statement}\n", *map(to_latex, tables)]).encode(),
     }
     content |= {f"tables/{table.name}.csv": to_csv(table).encode() for table in tables}
     content |= {f"pictures/{picture.name}.png": drawn for picture, drawn in pictures}

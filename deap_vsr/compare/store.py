@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from deap_vsr.compare.job import COLUMNS, NEW_COLUMNS, key_of
+from deap_vsr.compare.schema import RunRow, Settings
 from deap_vsr.errors import VsrError, short
-from deap_vsr.files import write_atomically
+from deap_vsr.files import checked, finite_json, read_bytes, write_atomically
 from deap_vsr.terminal import make_folder
 
 Row = dict[str, Any]
@@ -122,13 +123,14 @@ def read_settings(folder: Path) -> Row:
     """Return the settings of the comparison in a folder."""
     path = folder / SETTINGS
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = finite_json(read_bytes(path))
     except OSError as error:
         raise VsrError(f"{path}: cannot read: {error.strerror}; is this a folder of `vsr compare`?") from None
     except ValueError:
         found = None
     if not isinstance(found, dict):
         raise VsrError(f"{path}: these are no settings of a comparison")
+    checked(found, Settings, str(path))
     return found
 
 
@@ -140,7 +142,7 @@ def read_rows(folder: Path) -> list[Row]:
 def _read(path: Path) -> tuple[list[Row], int]:
     """Return the rows of a file and how many bytes of it are whole; VsrError for damage but at its very end."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise VsrError(f"{path}: cannot read: {error.strerror}") from None
     rows: list[Row] = []
@@ -148,8 +150,8 @@ def _read(path: Path) -> tuple[list[Row], int]:
     lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line) if line.endswith(b"\n") else None
-        except (ValueError, RecursionError):
+            row = finite_json(line) if line.endswith(b"\n") else None
+        except ValueError:
             row = None
         if row is None and number == len(lines):
             break
@@ -159,6 +161,7 @@ def _read(path: Path) -> tuple[list[Row], int]:
         missing = [name for name in COLUMNS if name not in row]
         if missing:
             raise VsrError(f"{path}: line {number} has no {missing[0]}; were these runs made by another version?")
+        checked(row, RunRow, f"{path}: line {number}")
         rows.append(row)
         good += len(line)
     return rows, good

@@ -8,7 +8,10 @@ import re
 from html import escape
 
 from deap_vsr.compare.tables import Cell, Table
+from deap_vsr.errors import printable
 
+#: What a formula of a spreadsheet begins with.
+_FORMULA = ("=", "+", "-", "@", "|", "%")
 _ARROWS = {"<": "▼", "=": "=", ">": "▲", "": ""}
 _LATEX_ARROWS = {"<": r"$\downarrow$", "=": "$=$", ">": r"$\uparrow$", "": ""}
 _LATEX = {
@@ -21,19 +24,20 @@ _LATEX = {
 def to_markdown(table: Table) -> str:
     """Return the table in Markdown."""
     lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-    lines.append("| " + " | ".join(map(_markdown, table.columns)) + " |")
+    lines.append("| " + " | ".join(map(markdown, table.columns)) + " |")
     lines.append("|" + "---|" * len(table.columns))
     lines += ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in table.rows]
     return "\n".join(lines) + "\n"
 
 
-def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
+def markdown(text: str) -> str:
+    """Return text as it is in Markdown, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>|#!&])", r"\\\1", printable(text))
 
 
 def _markdown_cell(cell: Cell) -> str:
-    shown = f"**{_markdown(cell.text)}**" if cell.best else _markdown(cell.text)
-    return " ".join(filter(None, (shown, _ARROWS[cell.sign], f"({_markdown(cell.paper)})" if cell.paper else "")))
+    shown = f"**{markdown(cell.text)}**" if cell.best else markdown(cell.text)
+    return " ".join(filter(None, (shown, _ARROWS[cell.sign], f"({markdown(cell.paper)})" if cell.paper else "")))
 
 
 def to_latex(table: Table) -> str:
@@ -54,7 +58,7 @@ def to_latex(table: Table) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in printable(text))
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -69,15 +73,23 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(file, lineterminator="\n")
     header: list[str] = []
     for name, has in zip(table.columns, beside, strict=True):
-        header += [name, f"{name}: paper", f"{name}: difference"] if has else [name]
+        shown = str(_plain_text(name))
+        header += [shown, f"{shown}: paper", f"{shown}: difference"] if has else [shown]
     writer.writerow(header)
     for row in table.rows:
         line: list[object] = []
         for cell, has in zip(row, beside, strict=True):
-            value = "" if cell.value is None else cell.value
-            line += [value, cell.paper, cell.sign] if has else [value]
+            value = "" if cell.value is None else _plain_text(cell.value)
+            line += [value, _plain_text(cell.paper), _plain_text(cell.sign)] if has else [value]
         writer.writerow(line)
     return file.getvalue()
+
+
+def _plain_text(value: float | int | str) -> float | int | str:
+    """Return an entry of a CSV file; before what a spreadsheet would take for a formula there is an apostrophe."""
+    if isinstance(value, str) and value not in ("-inf", "=") and value.lstrip()[:1] in _FORMULA:
+        return "'" + printable(value)
+    return printable(value) if isinstance(value, str) else value
 
 
 def to_html(table: Table) -> str:

@@ -19,6 +19,8 @@ from deap_vsr.tree import MaskedTree, variable
 
 #: In noise, so many steps of stages of the same effort in a row are looked through once a form fits.
 STEPS_IN_NOISE = 60
+#: What a step of a stage that is not cheap tries, about: 1,200 were seen. Those of sums try no more than is left.
+LARGE_STEP = 1_500
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class FormsRegressor:
         """Return the first forms that fit in every trial, cheapest first; none if there are none."""
         if task.candidates or len(task.columns) != 1:
             return []
-        table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence)
+        left = task.budget.evaluations_left
+        table = Table.of(task.draw(task.rng), task.columns[0], task.function_set, task.evidence, left)
         data = table.dataset()
         found = self._first(table, data, task) if task.evidence.certain else self._best(table, data, task)
         return [_candidate(outcome, task.columns[0]) for outcome in found]
@@ -50,6 +53,8 @@ class FormsRegressor:
             task.budget.count(tried)
             good = []
             for form in forms:
+                if task.budget.evaluations_left() <= 0:
+                    break
                 outcome = self._fitted(form, table, data, task)
                 if outcome is not None:
                     good.append((not outcome.determined.all(), outcome.tree.n_constants, form.cost, outcome))
@@ -65,10 +70,12 @@ class FormsRegressor:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
         good = []
         for _, row in groupby(self.stages, key=lambda stage: stage.effort):
+            if task.budget.evaluations_left() <= 0:
+                break
             wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
             for count, (forms, tried) in enumerate(_steps(wanted, table)):
                 task.budget.count(tried)
-                fitted = [self._fitted(form, table, data, task) for form in forms]
+                fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
                     break
@@ -101,10 +108,18 @@ class FormsRegressor:
 
 
 def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
-    """Yield the steps of one stage after the other, of many operators with the core first."""
+    """Yield the steps of one stage after the other, of many operators with the core first.
+
+    What tries much at once is not begun when little is left.
+    """
     tables: dict[tuple[str, ...], Table] = {}
     for stage, names in widened(list(stages), table.function_set):
-        yield from stage.steps(tables.setdefault(names, table.in_operators(names)))
+        steps = stage.steps(tables.setdefault(names, table.in_operators(names)))
+        while stage.effort == "cheap" or table.left() >= LARGE_STEP:
+            step = next(steps, None)
+            if step is None:
+                break
+            yield step
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:

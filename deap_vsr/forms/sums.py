@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,10 @@ def fitting_subsets(
     """
     limits = target.table.limits(len(counts))
     room = max(target.table.n_points - 2, 1)  # a sum of as many terms as points fits anything
-    looked_at: Indices = np.array([c if size <= room else 0 for size, c in enumerate(counts, start=1)], np.int64)
+    allowed = [c if size <= room else 0 for size, c in enumerate(counts, start=1)]
+    looked_at: Indices = np.array(
+        _within(allowed, len(dictionary.values), target.table.left() / len(target.z)), np.int64
+    )
     with np.errstate(over="ignore"):
         scaled = dictionary.values / target.tolerance
         z = target.z / target.tolerance
@@ -105,6 +109,18 @@ def fitting_subsets(
 
     result.sort(key=price)
     return result, tried * len(z)
+
+
+def _within(counts: Sequence[int], n_atoms: int, left: float) -> list[int]:
+    """Return for each size among how many atoms subsets are looked for, so that there are no more than `left`."""
+    result = []
+    for size, count in enumerate(counts, start=1):
+        n = min(count, n_atoms)
+        while math.comb(n, size) > max(left, 1.0):
+            n -= 1
+        left -= math.comb(n, size)
+        result.append(count if n == min(count, n_atoms) else n)
+    return result
 
 
 def solve_everywhere(columns: Array, z: Array, limit: float) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,11 +30,18 @@ class Table:
     tolerance: Array
     function_set: tuple[str, ...]
     evidence: Evidence = field(default_factory=Exact)
+    left: Callable[[], float] = field(default=lambda: math.inf, repr=False)
+    """Returns how many evaluations are left: a step need not begin with more."""
     _values: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
-        cls, trials: Sequence[Trial], column: int, function_set: tuple[str, ...], evidence: Evidence | None = None
+        cls,
+        trials: Sequence[Trial],
+        column: int,
+        function_set: tuple[str, ...],
+        evidence: Evidence | None = None,
+        left: Callable[[], float] = lambda: math.inf,
     ) -> Table:
         """Make one of trials in which `column` varies; weights are 1 / tolerance**2."""
         size = min(len(trial.y) for trial in trials)
@@ -45,7 +53,7 @@ class Table:
                 rows.append(1.0 / np.sqrt(trial.weights[:size]))
             else:
                 rows.append(Exact().table_tolerance(row, np.zeros(size)))
-        return cls(x, y, np.array(rows), function_set, evidence or Exact())
+        return cls(x, y, np.array(rows), function_set, evidence or Exact(), left)
 
     def in_operators(self, function_set: tuple[str, ...]) -> Table:
         """Return the same data, for forms in other operators."""

@@ -8,19 +8,22 @@ import pickle
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 from deap import base, gp, tools
+from msgspec import Meta
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import VsrError
+from deap_vsr.files import checked
 from deap_vsr.gp import variation
 from deap_vsr.gp.scoring import evaluateFit, scored, takes_trials, values_of
 from deap_vsr.gp.seen import Seen
 from deap_vsr.gp.toolbox import primitive_set_of
 from deap_vsr.lab.trials import Trial
-from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.search.checkpoint import expect, tree_from, tree_state
+from deap_vsr.search.schema import Count, TreeState
 from deap_vsr.tree import MaskedTree, is_ephemeral
 from deap_vsr.tree.simplify import skeleton_key
 
@@ -81,6 +84,18 @@ def selBestDistinct(individuals: Sequence[Any], k: int, n_random: int = 0, node_
     return chosen + random.sample(rest, min(n_random, len(rest)))
 
 
+class GenerationState(TypedDict):
+    """A :class:`Generation` in a checkpoint."""
+
+    number: Count
+    error: float
+    size: Annotated[int, Meta(ge=1, le=10**7)]
+    population: Annotated[list[TreeState], Meta(min_length=1)]
+    places: Annotated[list[Count], Meta(min_length=1)]
+    seen: str
+    rows: list[dict[str, Any]]
+
+
 @dataclass(frozen=True)
 class Generation:
     """Where :func:`eaMasked` is: what it needs, beside the state of its random streams, to go on from there."""
@@ -108,9 +123,11 @@ class Generation:
         }
 
     @classmethod
-    def restored(cls, state: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
+    def restored(cls, saved: dict[str, Any], kind: type, pset: gp.PrimitiveSetTyped | None = None) -> Generation:
         """Return what :meth:`state` wrote, its individuals of type `kind`."""
+        state = checked(saved, GenerationState, "")
         once = [kind(tree_from(tree, pset)) for tree in state["population"]]
+        expect(max(state["places"]) < len(once), "places of individuals that there are")
         population = [once[place] for place in state["places"]]
         seen = Seen.restored(state["seen"])
         return cls(state["number"], state["error"], state["size"], population, seen, state["rows"])
@@ -151,9 +168,10 @@ def eaMasked(
     ----------
     population : replaced by the result, as by ``deap.algorithms.eaSimple``; untouched if anything is raised
     toolbox : needs ``mate``, ``mutate``, ``select``, ``clone``; ``map`` is the only parallel seam
-        ``evaluate(individual, trials)`` returns an outcome; None, for want of time, lets the generation before stand.
-        A script's own scoring is used as by :func:`deap_vsr.eaVertical`: ``loss(y, prediction, individual)``, or
-        ``evaluate(individual, X, y)``. ``select`` returns some of those it is given, not copies.
+        ``evaluate(individual, trials)`` returns an outcome, or None at a limit: children without one are left out, and
+        where one of the parents has none the generation before stands. A script's own scoring is used as by
+        :func:`deap_vsr.eaVertical`: ``loss(y, prediction, individual)``, or ``evaluate(individual, X, y)``. ``select``
+        returns some of those it is given, not copies.
     draw : trials, or a callable that returns those of a generation; those of the oracle are fresh each time
     n_offspring : int
         Children of a generation; by default as many as the population.
@@ -189,7 +207,8 @@ def eaMasked(
         trials = Dataset.of(draw() if callable(draw) else draw)
         fits = mapped(toolbox, functools.partial(evaluate, trials=trials), [_opened(one) for one in everybody])
         if any(outcome is None for outcome in fits):  # cut short
-            if generation > first:
+            parents = len(_once(population))
+            if generation > first and any(outcome is None for outcome in fits[:parents]):
                 break  # the generation before stands
             everybody = [one for one, outcome in zip(everybody, fits, strict=True) if outcome is not None]
             fits = [outcome for outcome in fits if outcome is not None]

@@ -15,8 +15,9 @@ from deap_vsr.gp import variation
 from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, restore_rows, rows_of, selBestDistinct
 from deap_vsr.gp.toolbox import controlled, primitive_set_of, with_terminals
 from deap_vsr.lab.budget import Budget
+from deap_vsr.search.checkpoint import check_trees, restoring
 from deap_vsr.search.contract import Candidate, Task
-from deap_vsr.tree import MaskedTree, is_mutable, primitive_set
+from deap_vsr.tree import Constant, MaskedTree, is_mutable, primitive_set, variable
 from deap_vsr.tree.simplify import skeleton_key
 
 
@@ -80,7 +81,8 @@ class ToolboxRegressor:
         if task.resume is None:
             random.seed(int(task.rng.integers(2**63)))
         else:
-            restore_random(task.resume["random"])
+            with restoring():
+                restore_random(task.resume["random"])
         try:
             return self._regress(task)
         finally:
@@ -90,7 +92,11 @@ class ToolboxRegressor:
         toolbox = with_terminals(self.toolbox, task.columns)
         if not self.counted:
             toolbox.register("map", _count_each, toolbox.map, task.budget)
-        resume = None if task.resume is None else Generation.restored(task.resume, self.kind, self.pset)
+        resume = None
+        if task.resume is not None:
+            with restoring():
+                resume = Generation.restored(task.resume, self.kind, self.pset)
+                check_trees(resume.population if self.pset is None else [], task.n_vars)
         outcomes: list[Fit] = []
         logbook = tools.Logbook()
         logbook.log_header = not self.rounds
@@ -198,6 +204,8 @@ class GpRegressor:
 
     def regress(self, task: Task) -> list[Candidate]:
         """Grow the task's candidates; what has no finite error is left out."""
+        if not set(task.function_set) - {"const"}:
+            return self._leaves(task)
         regressor = ToolboxRegressor(
             self._toolbox(task),
             self.cxpb,
@@ -208,6 +216,14 @@ class GpRegressor:
             counted=True,
         )
         return [candidate for candidate in regressor.regress(task) if np.isfinite(np.mean(candidate.errors))]
+
+    def _leaves(self, task: Task) -> list[Candidate]:
+        """Return what can be said without an operator: a variable, or a constant; best first."""
+        data, evaluate = Dataset.of(task.draw(task.rng)), self._evaluate(task.budget)
+        leaves = [[variable(column + 1)] for column in task.columns] + [[Constant(1.0)]]
+        fits = [evaluate(Individual(leaf), data) for leaf in leaves]
+        found = [outcome for outcome in fits if outcome is not None and np.isfinite(outcome.error)]
+        return [Candidate.of(outcome) for outcome in sorted(found, key=lambda outcome: outcome.error)]
 
     def _toolbox(self, task: Task) -> base.Toolbox:
         pset = primitive_set(task.function_set, task.n_vars)
@@ -225,12 +241,12 @@ class GpRegressor:
         return toolbox
 
     def _evaluate(self, budget: Budget) -> Callable[[Individual, Dataset], Fit | None]:
-        """Return the `evaluate` of a task: it counts, and gives up when time is up, but for the very first."""
+        """Return the `evaluate` of a task: it counts, and gives up at a limit, but for the very first."""
         begun = False
 
         def evaluate(individual: Individual, trials: Dataset) -> Fit | None:
             nonlocal begun
-            if begun and budget.used_up() == "seconds":
+            if begun and (budget.used_up() == "seconds" or budget.evaluations_left() <= 0):
                 return None
             begun = True
             outcome = fit(

@@ -24,7 +24,7 @@ from deap_vsr.gp.script import Script, groups_of
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import Oracle
-from deap_vsr.search.checkpoint import Checkpoint
+from deap_vsr.search.checkpoint import Checkpoint, restoring
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.pool import Schedule
@@ -298,9 +298,10 @@ class _Kept:
         """Grow the task's candidates, after taking over the state of a checkpoint, once."""
         if self.checkpoint is not None and self.checkpoint.extra_state:
             state, self.checkpoint.extra_state = self.checkpoint.extra_state, {}
-            self.regressor.rounds = state["rounds"]
-            del self.regressor.logbook[:]
-            self.regressor.logbook.chapters.clear()
-            restore_rows(self.regressor.logbook, state["logbook"])
-            restore_random(state["random"])
+            with restoring():
+                self.regressor.rounds = int(state["rounds"])
+                del self.regressor.logbook[:]
+                self.regressor.logbook.chapters.clear()
+                restore_rows(self.regressor.logbook, [dict(row) for row in state["logbook"]])
+                restore_random(state["random"])
         return self.regressor.regress(task)

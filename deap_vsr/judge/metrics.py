@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.engine.fitting import fit
 from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.judge import _symbolic
+from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Equation, Variable
 from deap_vsr.problems.sampling import draw_inputs
-from deap_vsr.tree import MaskedTree, is_number
+from deap_vsr.tree import Constant, MaskedTree, is_number
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import CATALOGUE, Array
 from deap_vsr.tree.simplify import canonical, literals, structural_hash, with_sums
@@ -24,6 +26,12 @@ TEST_POINTS = 10_000
 TEST_SEED = 20_231
 RECOVERY_NMSE = 1e-12
 CONSTANT_TOLERANCE = 1e-6
+#: Where sympy cannot decide: the relative difference of formulas that are the same, that of formulas that are near each
+#: other, and the share of these points that may be more than the same digits apart; chosen between what equal formulas
+#: (1e-13) and series of up to eight terms (1e-9) leave. On ranges so many times as wide, and with constants fitted anew
+#: to so many points.
+SAME_DIGITS, NEAR, GRADUAL = 1e-11, 1e-3, 0.1
+STRETCHES, REFITTED = (8.0, 64.0, 512.0), 400
 
 
 # --- metrics: y and prediction of shape (n_points,) ---------------------------------------
@@ -230,19 +238,54 @@ def _same_terms(answer: MaskedTree, truth: MaskedTree) -> bool:
 
 
 def _agree_when_stretched(answer: MaskedTree, equation: Equation) -> bool:
-    """Whether the formulas agree on ranges stretched twofold, where the truth is finite."""
-    X, y = _finite_points(equation, tuple(map(_stretched, equation.variables)), TEST_SEED + 1)
-    return len(y) > 0 and nmse(y, answer.evaluate(X)) <= RECOVERY_NMSE
+    """Whether the formulas agree on ranges stretched twofold, and to the last digits on wider ones still.
+
+    A series that was cut off agrees to six digits where it was fitted, and on a small domain to all of them; far
+    outside it does not, whatever constants it has, while a formula that is the same does wherever both have values.
+    """
+    X, y = _finite_points(equation, tuple(_stretched(variable, 2.0) for variable in equation.variables), TEST_SEED + 1)
+    if not len(y) or not nmse(y, answer.evaluate(X)) <= RECOVERY_NMSE:
+        return False
+    for times in STRETCHES:
+        X, y = _finite_points(equation, tuple(_stretched(v, times) for v in equation.variables), TEST_SEED + 2)
+        if len(y) >= REFITTED and not any(_digits_agree(tree, X, y) for tree in (answer, _refitted(answer, X, y))):
+            return False
+    return True
 
 
-def _stretched(variable: Variable) -> Variable:
-    """Return the variable with twice its range: in logarithms for loguniform, else about the middle."""
+def _refitted(answer: MaskedTree, X: Array, y: Array) -> MaskedTree:
+    """Return the answer with constants fitted to what it is compared with: its own may be good to six digits only."""
+    opened = MaskedTree(Constant(node.value) if isinstance(node, Constant) else node for node in answer)
+    at = np.argsort(np.abs(y), kind="stable")[:: max(len(y) // REFITTED, 1)]  # of every size of y some
+    with np.errstate(all="ignore"):
+        weights = np.abs(y[at]) ** -2.0
+    usable = np.isfinite(weights) & (weights > 0.0)
+    if opened.n_constants == 0 or usable.sum() < 2 * opened.n_constants + 2:
+        return answer
+    return fit(opened, [Trial(X[at][usable], y[at][usable], weights=weights[usable])], n_starts=0).trees[0]
+
+
+def _digits_agree(answer: MaskedTree, X: Array, y: Array) -> bool:
+    """Whether two formulas have the same first digits, nearly wherever they are near each other.
+
+    Differences of large terms may lose some. On another branch (of an arc sine, a root) a formula that is the same is
+    far off; one that approximates it comes off gradually.
+    """
+    with np.errstate(all="ignore"):
+        off = np.abs(answer.evaluate(X) - y)[y != 0.0] / np.abs(y[y != 0.0])
+    same, near = int(np.sum(off <= SAME_DIGITS)), int(np.sum(off <= NEAR))
+    return near - same <= GRADUAL * near
+
+
+def _stretched(variable: Variable, times: float) -> Variable:
+    """Return the variable with so many times its range: in logarithms for loguniform, else about the middle."""
     if variable.sampling == "loguniform":
-        grow = (variable.high / variable.low) ** 0.5
+        grow = (variable.high / variable.low) ** ((times - 1.0) / 2.0)
         low, high = variable.low / grow, variable.high * grow
     elif variable.sign == "as_range":
-        half = (variable.high - variable.low) / 2
+        half = (variable.high - variable.low) * (times - 1.0) / 2.0
         low, high = variable.low - half, variable.high + half
     else:
-        low, high = variable.low / 2, variable.low / 2 + 2 * (variable.high - variable.low)
-    return Variable(variable.name, low, high, variable.sampling, variable.sign, variable.symbol)
+        low = variable.low / times
+        high = low + times * (variable.high - variable.low)
+    return variable.with_range(low, high)

@@ -1,4 +1,4 @@
-"""Limits on seconds, evaluations and oracle queries, and what is spent of them."""
+"""Limits on seconds, evaluations, oracle queries and memory, and what is spent of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from deap_vsr.errors import VsrError
+from deap_vsr.memory import held_memory
 
+#: Seconds between two looks at the memory: a look takes some ten microseconds.
+LOOK_EVERY = 0.02
 #: What is limited.
 NAMES = ("seconds", "evaluations", "queries")
 
@@ -25,6 +28,7 @@ class Budget:
         queries: int | None = None,
         whole: Budget | None = None,
         tick: Callable[[], None] = lambda: None,
+        memory: float | None = None,
     ) -> None:
         if not isinstance(seconds, int | float | None):
             raise VsrError(f"a budget is given seconds, evaluations and queries, not a {type(seconds).__name__}")
@@ -33,6 +37,10 @@ class Budget:
         self.kept = 0
         """Points that are kept for the end of a run."""
         self.tick = tick
+        self.memory = memory
+        """MB that the process may hold; of the whole only."""
+        self._looked = 0.0
+        self._too_large = False
         self.started = time.perf_counter()
         self.evaluations = 0
         self.queries = 0
@@ -76,13 +84,29 @@ class Budget:
         here = math.inf if limit is None else limit - kept - self.spent[name]
         return here if self.whole is None else min(here, self.whole.left(name))
 
+    def evaluations_left(self) -> float:
+        """Return how many evaluations are left of the run's own limit, which is kept; inf without one.
+
+        A part may go on to the end of what it has begun.
+        """
+        return self.left("evaluations") if self.whole is None else self.whole.evaluations_left()
+
     def used_up(self) -> str | None:
         """Return which limit is reached, or None; a limit of the whole is one of its parts."""
         spent = self.spent
         for name, limit in self.limits.items():
             if limit is not None and spent[name] >= limit - (self.kept if name == "queries" else 0):
                 return name
-        return self.whole.used_up() if self.whole is not None else None
+        if self.whole is not None:
+            return self.whole.used_up()
+        return "memory" if self.memory is not None and self._is_too_large(self.memory) else None
+
+    def _is_too_large(self, most: float) -> bool:
+        """Whether the process holds too much; looked at now and then, and once it does, for good."""
+        now = time.perf_counter()
+        if now - self._looked >= LOOK_EVERY and not self._too_large:
+            self._looked, self._too_large = now, held_memory() > most
+        return self._too_large
 
     def seconds_left(self) -> float | None:
         """Return how many seconds are left, at least a little; None without a limit."""
@@ -110,12 +134,7 @@ class Budget:
             shares = [share * self.left(name) if name in names else math.inf, math.inf if most is None else most]
             limits[name] = None if min(shares) == math.inf else max(min(shares), 0.0)
         seconds, evaluations, queries = (limits[name] for name in NAMES)
-        return Budget(
-            seconds,
-            None if evaluations is None else int(evaluations),
-            None if queries is None else int(queries),
-            whole=self,
-        )
+        return Budget(seconds, _whole(evaluations), _whole(queries), whole=self)
 
     def keep(self, points: int) -> int:
         """Keep points for the end of the run, in the whole; returns how many were kept until now."""
@@ -128,3 +147,8 @@ class Budget:
         """Let the last batch of points be asked whole, within what the whole has left; the part is used up then."""
         self.strict = False
         return self
+
+
+def _whole(share: float | None) -> int | None:
+    """Return a share as a whole number: of what is left something, however small the share."""
+    return None if share is None else int(share) or int(share > 0)

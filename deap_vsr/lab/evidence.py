@@ -390,11 +390,12 @@ def _n_fitted(outcome: Fit, moving: Flags, tied: bool) -> int:
 def squares(data: Dataset) -> Array:
     """Return what errors are normalised by, per trial: the weighted squares of y about its mean."""
     parts = [slice(a, b) for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
-    return np.array([spread(data.y[part], data.weight[part]) ** 2 for part in parts])
+    with np.errstate(over="ignore"):
+        return np.array([spread(data.y[part], data.weight[part]) for part in parts]) ** 2
 
 
 def rounding_errors(data: Dataset, rounding: float = ROUNDING) -> Array:
     """Return the errors, per trial, that are due to the rounding of y: with y near 1e9 a spread of 1 has few digits."""
-    off = (rounding * np.abs(data.y) * data.weight) ** 2
     with np.errstate(all="ignore"):
+        off = (rounding * np.abs(data.y) * data.weight) ** 2
         return np.asarray(np.add.reduceat(np.append(off, 0.0), data.offsets[:-1]) / squares(data))

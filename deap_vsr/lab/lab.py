@@ -39,6 +39,9 @@ SMALLEST, LARGEST = 1e-60, 1e60
 BATCH_SECONDS = 0.2
 #: Where an oracle raises at each of so many points, something is wrong with it, and not with the points.
 HOPELESS = 20
+#: Iterations of a fit from each of its starts, at the most, and evaluations that one takes (up to 3.3 were seen, with
+#: what a start costs); where fewer than the last number are left, for each trial, there is one start only.
+ITERATIONS, EACH, FEW_EVALUATIONS = 60, 4, 20
 #: So many measurements are fitted together at the most: several times what a search in noise asks, some seconds' work.
 MAX_FITTED = 50_000
 
@@ -96,6 +99,7 @@ class Lab:
         self.evidence: Evidence = Exact()
         self.verify: int | None = None
         """Fresh points that an answer is attacked with; None: as many as is usual."""
+        self._warned = np.geterr()  # how whoever makes the oracle wants its arithmetic; ours is silent in a search
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
@@ -240,7 +244,8 @@ class Lab:
                 if not self._batching.dear:
                     self._keep(X, told, come, kept)
                 if hasattr(self.oracle, "stream"):
-                    self._hear(X, part, told, come, kept)
+                    with np.errstate(**self._warned):
+                        self._hear(X, part, told, come, kept)
                     continue
                 told[part] = self._answer(X[part])
                 self.budget.count_queries(len(part))
@@ -306,7 +311,8 @@ class Lab:
     def _answer(self, X: Array) -> Array:
         """Return what the oracle says, y and its standard errors, (n, 2); no answer where it raises."""
         try:
-            answer = self.oracle.evaluate(X)
+            with np.errstate(**self._warned):
+                answer = self.oracle.evaluate(X)
         except Exception as error:
             if isinstance(error, VsrError) and not isinstance(error, OracleFailure):
                 raise
@@ -374,10 +380,22 @@ class Lab:
     # --- fitting ---
 
     def fit(self, tree: Sequence[Node], data: Sequence[Points] | Dataset, **how: Any) -> Fit:
-        """Fit a tree's open constants, as :func:`deap_vsr.fit` does; its evaluations are counted."""
-        outcome = fit(tree, data, pset=self.pset, **how)
+        """Fit a tree's open constants, as :func:`deap_vsr.fit` does; they are counted, and kept to the limit."""
+        data = Dataset.of(data)
+        outcome = fit(tree, data, pset=self.pset, **self._affordable(how, data.n_trials))
         self.budget.count(outcome.evaluations)
         return outcome
+
+    def _affordable(self, how: dict[str, Any], n_trials: int) -> dict[str, Any]:
+        """Return how to fit with the evaluations that are left: fewer iterations, and starts, where those are few."""
+        starts = how.get("starts")
+        runs = (1 if starts is None else len(starts)) + int(how.get("n_starts", 4))
+        left = self.budget.evaluations_left() / n_trials
+        if left > runs * ITERATIONS * EACH:
+            return how
+        if left < FEW_EVALUATIONS:
+            how, runs = how | {"n_starts": 0, "starts": None if starts is None else starts[:1]}, 1
+        return how | {"max_iterations": min(how.get("max_iterations", ITERATIONS), max(int(left / runs / EACH), 1))}
 
     # --- what the answers are like ---
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from deap_vsr.errors import LogError, short
-from deap_vsr.files import write_atomically
+from deap_vsr.files import read_text, write_atomically
 from deap_vsr.tree.operators import Array, Flags
 
 #: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer. Some
@@ -198,14 +198,15 @@ def read_table(
     """
     header = header_line(allowed[0])
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = read_text(path) if path.exists() else ""
         whole, _, torn = text.rpartition("\n")
         if not whole and header.startswith(torn):  # nothing but, at most, a part of its first line
             path.write_text(header, encoding="utf-8")
             return allowed[0], []
         lines = list(csv.reader(whole.split("\n")))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LogError(f"{path}: cannot be used as a log: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise LogError(f"{path}: cannot be used as a log: {why}") from None
     columns = next((columns for columns in allowed if lines[0] == list(columns)), None)
     if columns is None:
         found = (whole or torn).split("\n")[0]

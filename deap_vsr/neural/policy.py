@@ -14,6 +14,7 @@ from torch import Tensor
 from deap_vsr.neural.priors import FORBIDDEN, Rules, prior_logits
 from deap_vsr.neural.tokens import Form, Library
 from deap_vsr.neural.walk import SLOT, Walk
+from deap_vsr.search.checkpoint import expect
 from deap_vsr.tree.operators import Array, Flags, Indices
 
 
@@ -77,7 +78,9 @@ class Policy:
         """Take over weights that :meth:`state` returned."""
         with torch.no_grad():
             for name, weight in self.weights.items():
-                weight.copy_(torch.tensor(state[name], dtype=weight.dtype))
+                kept = torch.tensor(state[name], dtype=weight.dtype)
+                expect(kept.shape == weight.shape, f"{name} of shape {tuple(weight.shape)}")
+                weight.copy_(kept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.lab.budget import Budget
-from deap_vsr.search.fits import data_state, fit_from, fit_state, fitted_on
+from deap_vsr.search.fits import MANY, data_state, fit_from, fit_state, fitted_on
+from deap_vsr.search.schema import FitState, WeightedData
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import skeleton_key
@@ -20,7 +21,7 @@ from deap_vsr.tree.simplify import skeleton_key
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
 Map = Callable[[Callable[[MaskedTree], Fit], list[MaskedTree]], Iterable[Fit]]
 
-#: Formulas fitted between two looks at the clock.
+#: Formulas fitted between two looks at the limits.
 CHUNK = 16
 
 #: Formulas whose errors are remembered, at the most: some 100 MB. Beyond that the older half is forgotten.
@@ -28,6 +29,14 @@ MAX_KNOWN = 1_000_000
 
 #: Of the best fits so many are kept, and handed back.
 LEADERS = 10
+
+
+class ScorerState(TypedDict):
+    """A :class:`Scorer` in a checkpoint."""
+
+    data: WeightedData
+    errors: list[tuple[int, float]]
+    leaders: list[FitState]
 
 
 @dataclass
@@ -77,13 +86,15 @@ class Scorer:
         new = {key: tree for key, tree in zip(keys, trees, strict=True) if key not in self.errors}
         waiting = list(new.items())
         slow = self.how["optimizer"] != "lm" and self.budget.seconds_left() is not None
-        size = 1 if slow else CHUNK  # a slow fit may take all the time there is
+        few = self.budget.evaluations_left() < MANY * CHUNK
+        size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(waiting), size):
             if self.best is not None and self.over:
                 return None
             part = waiting[begin : begin + size]
             for (key, _), first in zip(part, self.map(self._fit(), [tree for _, tree in part]), strict=True):
-                outcome = fitted_on(first, self.data, self.best) if self.how["optimizer"] == "lm" else first
+                left = self.budget.evaluations_left() if self.how["optimizer"] == "lm" else 0
+                outcome = fitted_on(first, self.data, self.best, left)
                 self.budget.count(outcome.evaluations)
                 self._offer(outcome)
                 self.errors[key] = outcome.error if math.isfinite(outcome.error) else math.inf
@@ -116,7 +127,7 @@ class Scorer:
             "leaders": [fit_state(outcome) for outcome in self.leaders],
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: ScorerState) -> None:
         """Take over errors and leaders that :meth:`state` returned."""
-        self.errors = {int(key): float(error) for key, error in state["errors"]}
+        self.errors = dict(state["errors"])
         self.leaders = [outcome for outcome in map(fit_from, state["leaders"]) if outcome is not None]

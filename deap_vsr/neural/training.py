@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import torch
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import VsrError
+from deap_vsr.files import checked
 from deap_vsr.neural.meld import melded, toolbox_of
 from deap_vsr.neural.objectives import (
     OBJECTIVES,
@@ -24,10 +25,11 @@ from deap_vsr.neural.objectives import (
 )
 from deap_vsr.neural.policy import Policy, Samples, Writer, score
 from deap_vsr.neural.queue import Queue
-from deap_vsr.neural.scoring import Scorer
+from deap_vsr.neural.scoring import Scorer, ScorerState
 from deap_vsr.neural.tokens import Form, Library
+from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring
 from deap_vsr.search.contract import Task
-from deap_vsr.search.fits import data_from
+from deap_vsr.search.schema import Count
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array, Flags
 
@@ -66,6 +68,17 @@ class Iteration:
     length: float
 
 
+class TrainingState(TypedDict):
+    """What a training run keeps in a checkpoint."""
+
+    rng: dict[str, Any]
+    scorer: ScorerState
+    policy: dict[str, list[Any]]
+    adam: list[tuple[Count, dict[str, Any]]]
+    queue: list[tuple[float, int, list[Count]]]
+    numbers: tuple[float, Count, Count, Count, float, Count]
+
+
 class Training:
     """One task: its data, its policy, and the best so far.
 
@@ -88,15 +101,22 @@ class Training:
         self.writer = Writer(library, form, regressor.rules)
         self.toolbox = toolbox_of(task, regressor.meld) if regressor.meld.generations else None
         self.samples = self.stale = self.iterations = 0
-        resume = task.resume
-        data = Dataset.of(task.draw(task.rng)) if resume is None else data_from(resume["scorer"]["data"])
+        resume = None
+        if task.resume is None:
+            data = Dataset.of(task.draw(task.rng))
+        else:
+            with restoring():
+                resume = checked(task.resume, TrainingState, "")
+                kept = resume["scorer"]["data"]
+                data = data_from(kept, task.n_vars, kept["weight"])
         self.rng = np.random.default_rng(int(task.rng.integers(2**63)) if resume is None else 0)
         names = ("optimizer", "gradient", "max_iterations", "n_starts")
         how = {name: getattr(regressor, name) for name in names}
         self.scorer = Scorer(data, task.budget, task.target, how, regressor.map)
         self._begin()
         if resume is not None:
-            self._restore(resume)
+            with restoring():
+                self._restore(resume)
 
     def _begin(self) -> None:
         """Begin with a policy that has learnt nothing."""
@@ -207,9 +227,12 @@ class Training:
             "numbers": [self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited],
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: TrainingState) -> None:
         self.rng.bit_generator.state = state["rng"]
         self.scorer.restore(state["scorer"])
+        check_trees([outcome.tree for outcome in self.scorer.leaders], self.task.n_vars)
+        known = len(self.writer.library)
+        expect(all(max(tokens, default=0) < known for *_, tokens in state["queue"]), f"tokens below {known}")
         self.policy.restore(state["policy"])
         moments = {int(i): {name: torch.tensor(value) for name, value in kept.items()} for i, kept in state["adam"]}
         self.adam.load_state_dict(self.adam.state_dict() | {"state": moments})

@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from deap_vsr.errors import EquationError
@@ -22,7 +23,7 @@ MAX_LITERAL_TEXT = 120_000
 #: and the like can keep it busy for seconds.
 _LITERAL = re.compile(
     r"""
-    [\s\[\](){},:\\-]+                  # brackets and separators
+    [\s\[\](){},:\\/-]+                 # brackets and separators, and the stroke of 1/4
     | b?'(?:[^'\\]|\\.)*'               # strings
     | b?"(?:[^"\\]|\\.)*"
     | [0-9.][0-9a-zA-Z_.]{0,400}(?:(?<=[eE])[+-][0-9]+)?(?![0-9a-zA-Z_.])   # numbers
@@ -174,6 +175,8 @@ def _python_literal(node: ast.expr, source: str, field: str, depth: int = 0) -> 
             return node.value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
+        case ast.BinOp(op=ast.Div(), left=above, right=ast.Constant(value=int() | float() as below)):
+            return _quotient(inner(above), below, node, source, field)
         case ast.List() | ast.Tuple():
             return [inner(item) for item in node.elts]
         case ast.Dict() if all(isinstance(key, ast.Constant) for key in node.keys):
@@ -182,6 +185,18 @@ def _python_literal(node: ast.expr, source: str, field: str, depth: int = 0) -> 
             )
     found = f"{type(node).__name__} at column {node.col_offset + 1}"
     raise EquationError(source, field, found, "only objects, lists, strings and numbers")
+
+
+def _quotient(above: Any, below: Any, node: ast.BinOp, source: str, field: str) -> float:
+    """Return the number that is written 1/4."""
+    number = math.nan
+    if isinstance(above, int | float) and not isinstance(above, bool) and below:
+        with suppress(OverflowError):
+            number = above / below
+    if not math.isfinite(number):
+        found = f"a quotient at column {node.col_offset + 1}"
+        raise EquationError(source, field, found, "a quotient of numbers such as 1/4")
+    return number
 
 
 def _unique(pairs: list[tuple[Any, Any]], source: str, field: str) -> dict[Any, Any]:

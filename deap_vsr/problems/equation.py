@@ -73,6 +73,10 @@ class Variable:
         """Whether it cannot be set to every value: what is held may be a short number by itself."""
         return self.sampling == "integer" or self.step > 0 or self.digits > 0
 
+    def with_range(self, low: float, high: float) -> Variable:
+        """Return the variable with another range; itself where values cannot be drawn from that one."""
+        return self if _range_problem(low, high, self.sampling, self.sign) else replace(self, low=low, high=high)
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value that can be drawn."""
@@ -318,6 +322,8 @@ def _range_problem(low: float, high: float, sampling: str, sign: str) -> tuple[s
     elif low < 0 or (low == 0 and sampling == "loguniform"):
         bound = "low > 0" if sampling == "loguniform" else "low >= 0"
         return found, f"{bound} for {sampling}, sign {sign}"
+    if sampling == "loguniform" and not math.isfinite(high / low):
+        return found, "for loguniform a high that is at most 1e308 times low"
     if sampling == "integer" and math.ceil(low) >= math.ceil(high):
         return found, "at least one whole number from low up to, not including, high"
     return None

@@ -298,4 +298,4 @@ def wider(variable: Variable, limits: tuple[float, float]) -> Variable:
         high = min(high, limits[1], -limits[0])
     else:
         low, high = max(low, limits[0]), min(high, limits[1])
-    return replace(variable, low=low, high=high) if low < high else variable
+    return variable.with_range(low, high)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset
-from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.lab import Lab
-from deap_vsr.search.checkpoint import Json, tree_from, tree_state
+from deap_vsr.search.checkpoint import Json, data_from, tree_from, tree_state
+from deap_vsr.search.schema import HallState
 from deap_vsr.tree import MaskedTree, Vocabulary
 from deap_vsr.tree.simplify import literals, structural_hash
 
@@ -35,10 +35,9 @@ class Hall:
         return {"data": data, "best": [(error, tree_state(tree)) for error, tree in self.best], "hashes": self._hashes}
 
     @classmethod
-    def restored(cls, size: int, state: Json, lab: Lab) -> Hall:
+    def restored(cls, size: int, state: HallState, lab: Lab) -> Hall:
         """Return what :meth:`state` wrote."""
-        X, y, offsets = (np.array(state["data"][key]) for key in ("X", "y", "offsets"))
-        hall = cls(size, Dataset(as_columns(X, 0), y, np.ones(len(y)), offsets), lab)
+        hall = cls(size, data_from(state["data"], lab.n_vars), lab)
         hall.best = [(error, tree_from(tree, lab.pset)) for error, tree in state["best"]]
         hall._hashes = state["hashes"]
         return hall

@@ -5,6 +5,7 @@ Horizontal search is the schedule that frees everything in one round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,16 +13,27 @@ import numpy as np
 
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import VsrError
+from deap_vsr.files import checked
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.precision import Precision, stated_precision
 from deap_vsr.lab.relevance import relevant_variables
-from deap_vsr.search.checkpoint import Checkpoint, Json, tree_from, tree_state
+from deap_vsr.search.checkpoint import (
+    Checkpoint,
+    Json,
+    check_trees,
+    expect,
+    points_from,
+    restoring,
+    tree_from,
+    tree_state,
+)
 from deap_vsr.search.finish import Finished, accepted, finish
 from deap_vsr.search.hall import Hall
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.records import Journal, Round, State
 from deap_vsr.search.round import free
+from deap_vsr.search.schema import PoolState
 from deap_vsr.search.tables import Known
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.simplify import literals
@@ -139,38 +151,46 @@ class PoolSearch:
             "regressor": regressor,
         }
 
-    def restore(self, state: Json) -> None:
-        """Take over a state that :meth:`state` returned."""
+    def restore(self, saved: Json) -> None:
+        """Take over a state that :meth:`state` returned; DamagedError where it makes no sense."""
+        with restoring():
+            self._restore(checked(saved, PoolState, ""))
+
+    def _restore(self, state: PoolState) -> None:
         lab = self.lab
         lab.rng.bit_generator.state = state["rng"]
         if state["oracle"]:
             getattr(lab.oracle, "restore")(state["oracle"])  # noqa: B009
-        lab.budget.resume(state["spent"])
-        lab.facts["scale"] = float(state["scale"])
+        lab.budget.resume(dict(state["spent"]))  # type: ignore[arg-type]
+        expect(math.isfinite(state["scale"]), "a finite scale")
+        lab.facts["scale"] = state["scale"]
         stated = stated_precision(lab.oracle)
         lab.know(Precision(**state["precision"], stated=None if stated is None else stated.stated))
-        X, y = map(np.array, state["measured"])
-        lab.log.add(X.reshape(-1, lab.n_vars), y, np.zeros(len(y), bool))
-        X, y = map(np.array, state["outliers"])
-        lab.log.leave_out(X.reshape(-1, lab.n_vars), y)
+        X, y = points_from(state["measured"], lab.n_vars)
+        lab.log.add(X, y, np.zeros(len(y), bool))
+        lab.log.leave_out(*points_from(state["outliers"], lab.n_vars))
         if state["repeated"] is not None:
-            X, y = map(np.array, state["repeated"])
-            lab.facts["repeated"] = X.reshape(-1, lab.n_vars), y
+            lab.facts["repeated"] = points_from(state["repeated"], lab.n_vars)
         lab = self.lab = lab.at(lab.evidence.at(self.expansion.options.rule))
-        self._free_only([int(column) for column in state["relevant"]])
+        expect(all(column < lab.n_vars for column in state["relevant"]), f"columns below {lab.n_vars} in relevant")
+        self._free_only(state["relevant"])
+        expect(state["number"] < len(self.groups), f"a number of a round below {len(self.groups)}")
         self.hall = Hall.restored(self.expansion.options.hall_size, state["hall"], lab)
-        self.journal.rounds = [Round.restored(record, lab.pset) for record in state["rounds"]]
+        self.journal.rounds = [Round.restored(dict(record), lab.pset) for record in state["rounds"]]
         self.number = state["number"]
         freed = self.groups[self.number - 1][0] if self.number else ()
         pool = [tree_from(tree, lab.pset) for tree in state["pool"]]
         self.states = [State(tree, freed) for tree in pool] or [State.start()]
         if state["share"] is not None:
-            self.share = Budget(**state["share"]["limits"], whole=lab.budget).lenient()
-            self.share.resume(state["share"]["spent"])
-        self.entered, self.passed = state["entered"], state["passed"]
+            self.share = Budget(**state["share"]["limits"], whole=lab.budget).lenient()  # type: ignore[arg-type]
+            self.share.resume(dict(state["share"]["spent"]))  # type: ignore[arg-type]
+        self.entered, self.passed = (dict(state[name]) for name in ("entered", "passed"))  # type: ignore[assignment]
         self.refused = set(state["refused"])
         self.resume = state["regressor"]
         self.latest = None if state["latest"] is None else tree_from(state["latest"], lab.pset)
+        if lab.pset is None:
+            known = [tree for _, tree in self.hall.best] + [record.tree for record in self.journal.rounds] + pool
+            check_trees([*known, *([] if self.latest is None else [self.latest])], lab.n_vars)
 
     # --- the search ---
 
@@ -194,8 +214,7 @@ class PoolSearch:
             self.states = [state if state.tree.slots else state.thawed() for state in self.states]
             self.number += 1
             if self.number == len(self.groups) or not self.states:
-                spent = budget.spent
-                idle = all(spent[name] == self.passed[name] for name in ("evaluations", "queries"))
+                idle = budget.spent["evaluations"] == self.passed["evaluations"]
                 if idle or not options.restart:  # another pass would be as idle, and so for ever
                     return "exhausted"
                 self.number, self.states = 0, [State.start()]

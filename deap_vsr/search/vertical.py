@@ -17,7 +17,7 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.anchored import Anchored
-from deap_vsr.search.checkpoint import Checkpoint
+from deap_vsr.search.checkpoint import Checkpoint, DamagedError
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.finish import Finished, accepted, finished_in_noise
 from deap_vsr.search.hall import ranked
@@ -292,12 +292,12 @@ def _pool(lab: Lab, expansion: Joint, schedule: Schedule, tell: Tell, checkpoint
     try:
         if saved is None:
             search.begin()
-        elif checkpoint is not None:
-            try:
-                search.restore(saved)
-            except (KeyError, ValueError, TypeError, IndexError, AttributeError):
-                raise checkpoint.broken() from None
+        else:
+            search.restore(saved)
         stopped_by = search.go()
+    except DamagedError as error:
+        assert checkpoint is not None
+        raise checkpoint.broken(str(error)) from None
     except (KeyboardInterrupt, OutOfQueriesError, NoValuesError) as end:
         if isinstance(end, NoValuesError) and search.hall is None:
             raise

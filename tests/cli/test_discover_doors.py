@@ -103,7 +103,7 @@ def test_a_program(run: Run, tmp_path: Path, form: str) -> None:
         (["--command", "echo {q}", "--domain", "T=1:2"], "has {q}, which is no variable"),
         (["--command", "echo {T}", "--domain", "T=1:2", "--domain", "k=a,b"], "categories are for functions"),
         (["sim_of_tests:gas", "--command", "echo 1", *GAS], "expected one of them"),
-        (["points.csv"], "a table cannot be asked"),
+        (["points.csv"], "there is no such table"),
     ],
 )
 def test_what_cannot_be_is_told_with_exit_code_2(run: Run, arguments: list[str], message: str) -> None:

@@ -208,3 +208,25 @@ def test_every_run_of_ours_says_how_to_repeat_it():
     assert "--method gplearn" in command_of(row_of("gplearn"))
     assert "--method own:METHOD" in command_of(row_of("own:METHOD"))
     assert command_of(row_of("magic")) == ""
+
+
+def test_a_spreadsheet_latex_and_markdown_take_text_for_text(tmp_path):
+    # Fails at 95877ac: a cell began with =, a title left its comment, and slots could be a script.
+    evil = '=HYPERLINK("http://x")\n\\input{/etc/passwd} $\\frac'
+    rows = [row_of("gp", 0.1, s, group=evil, set=evil) for s in range(2)]
+    write_report(folder_of(tmp_path, rows, suites=[evil]))
+    for path in (tmp_path / "tables").glob("*.csv"):
+        with path.open(newline="") as file:
+            cells = [cell for line in csv.reader(file) for cell in line]
+        assert not any(cell[:1] in ("=", "+", "@", "\t", "\r") and cell != "=" for cell in cells)
+    latex = (tmp_path / "tables.tex").read_text()
+    assert all(line.startswith("%") for line in latex.splitlines() if "\\input" in line)
+    assert "HYPERLINK" in latex
+    assert (tmp_path / "tables.md").read_text().splitlines()[1] == ""
+    record = round_of("x1 + C", [0, 0, 1]) | {"slots": HOSTILE}
+    assert "<script" not in path_html([record])
+
+
+def test_names_with_formulas_of_matplotlib_are_drawn_as_they_are(tmp_path):
+    rows = [row_of("_gp", 0.1, p, s, group="$\\nonsense{$") for p in range(2) for s in range(2)]
+    assert any(path.suffix == ".png" for path in write_report(folder_of(tmp_path, rows)))

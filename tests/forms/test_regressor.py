@@ -297,7 +297,7 @@ def test_no_further_stage_is_run_when_the_evaluations_are_used_up():
     task = task_of(trials, function_set, evaluations=1, effort="cheap")
     assert FormsRegressor().regress(task) == []
     _, tried = next(sparse_sums(Target.plain(Table.of(trials, 0, function_set)), (150, 120, 45)))
-    assert task.budget.evaluations == tried
+    assert task.budget.evaluations < tried / 100  # fails at 95877ac: a step tried all its subsets, whatever was left
     assert task.budget.used_up() == "evaluations"
 
 

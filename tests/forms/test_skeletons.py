@@ -232,7 +232,7 @@ def test_the_less_effort_the_fewer_skeletons_and_none_is_fitted_twice_from_the_s
 def test_no_further_skeleton_is_fitted_when_the_budget_is_used_up():
     task = task_of(lambda x, a: np.floor(a * x), [(3.0,), (2.0,)], USUAL, evaluations=2_000)
     assert FormsRegressor(stages=SKELETONS).regress(task) == []
-    assert 2_000 <= task.budget.evaluations < 4_000
+    assert 500 <= task.budget.evaluations <= 2_100  # a step that may try 1,500 is not begun with less left
 
 
 class Nothing:

@@ -8,6 +8,7 @@ import operator
 import os
 import random
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from hypothesis import strategies as st
 from strategies import keys, masked_at_random, trees
 from test_own_toolbox import run, toolbox_of
 
-from deap_vsr import MaskedTree, Trial, VsrError, discover, primitive_set
+from deap_vsr import MaskedTree, Trial, VsrError, discover, load_equation, primitive_set
 from deap_vsr.gp import variation
 from deap_vsr.gp.algorithms import Generation, Individual, eaMasked, evaluateFit, selBestDistinct
-from deap_vsr.search.checkpoint import Checkpoint, tree_from, tree_state
+from deap_vsr.search.checkpoint import Checkpoint, digest, tree_from, tree_state
 
 PROBLEM = "trigonometric/inv/3-2-2/prog_1"
 LIMITS = {"max_evaluations": 30_000, "max_queries": 4_000}
@@ -139,6 +140,30 @@ def saved(content, tmp_path):
     return path
 
 
+def signed(content):
+    """Return the text of a checkpoint that was changed by somebody who knows how to sign it."""
+    parts = [content[name] for name in ("identity", "extra", "state")]
+    return json.dumps(content | {"digest": digest(*parts)})
+
+
+def test_a_checkpoint_of_which_a_digit_was_changed_is_refused(saved, content):
+    changed = json.loads(content)
+    changed["state"]["hall"]["data"]["y"][0] += 1.0
+    saved.write_text(json.dumps(changed))
+    with pytest.raises(VsrError, match="changed or damaged"):
+        discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)
+
+
+def test_a_checkpoint_of_another_law_of_the_same_name_is_refused(tmp_path, kill_after):
+    laws = [replace(load_equation(PROBLEM), tree=MaskedTree.from_infix(text)) for text in ("x1 + x2*x3", "x1*x2 - x3")]
+    path = tmp_path / "run.json"
+    kill_after(2)
+    with pytest.raises(KilledError):
+        discover(laws[0], "gp", checkpoint=path, **LIMITS)
+    with pytest.raises(VsrError, match="another run: law is"):
+        discover(laws[1], "gp", checkpoint=path, resume=True, **LIMITS)
+
+
 def test_a_run_may_go_on_with_another_budget(saved, content):
     spent = json.loads(content)["state"]["spent"]
     result = discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, max_evaluations=spent["evaluations"] + 1000)
@@ -150,7 +175,7 @@ def test_a_run_may_go_on_with_another_budget(saved, content):
 def test_seconds_that_were_spent_before_a_kill_count(saved, content):
     changed = json.loads(content)
     changed["state"]["spent"]["seconds"] = 1e6
-    saved.write_text(json.dumps(changed))
+    saved.write_text(signed(changed))
     result = discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, time_limit=1e6)
     assert result.stopped_by == "seconds"
     assert result.seconds > 1e6
@@ -225,7 +250,7 @@ def test_a_checkpoint_whose_state_makes_no_sense_is_a_clear_error(saved, content
         changed["state"]["pool"] = [[["operator", "add", True]]]
     else:
         changed["state"]["rng"] = {"bit_generator": "MT19937", "state": 1}
-    saved.write_text(json.dumps(changed))
+    saved.write_text(signed(changed))
     with pytest.raises(VsrError):
         discover(PROBLEM, "vsr-gp", checkpoint=saved, resume=True, **LIMITS)
 

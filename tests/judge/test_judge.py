@@ -362,7 +362,7 @@ def test_points_where_the_truth_is_not_finite_are_left_out():
     ],
 )
 def test_stretched_range_is_twice_as_wide_and_keeps_the_sign(variable, low, high):
-    stretched = metrics._stretched(variable)
+    stretched = metrics._stretched(variable, 2.0)
     assert (stretched.low, stretched.high) == pytest.approx((low, high))
     assert (stretched.name, stretched.sampling, stretched.sign) == (variable.name, variable.sampling, variable.sign)
     if variable.sampling == "loguniform":
@@ -387,3 +387,26 @@ def test_a_difference_is_of_the_same_form_as_a_sum_with_a_negative_number(answer
     law = equation("0.5 + -0.3*sin(x1) + 2*x1*x2")
     verdict = judge(MaskedTree.from_infix(answer), law)
     assert verdict.same_form == same
+
+
+@pytest.mark.parametrize("width", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("n_terms", [3, 5, 8])
+def test_a_series_that_was_cut_off_is_not_recovered_where_sympy_cannot_decide(n_terms, width, monkeypatch):
+    # Fails at 95877ac: on ranges stretched twofold it agrees to six digits.
+    monkeypatch.setattr(metrics._symbolic, "same", lambda *given: None)
+    terms = [(-1) ** k / math.factorial(2 * k + 1) for k in range(n_terms)]
+    series = " + ".join(f"{term!r}*{'*'.join(['x1'] * (2 * k + 1))}" for k, term in enumerate(terms))
+    assert not verdict(series, "sin(x1)", [(0.0, width)]).recovered
+
+
+@pytest.mark.parametrize(
+    ("answer", "formula"),
+    [
+        ("sin(x1)*cos(x2)", "0.5*sin(x1 + x2) + 0.5*sin(x1 - x2)"),
+        ("sqrt(x1*x1 + x2*x2)", "x1*sqrt(1 + x2*x2/x1/x1)"),
+        ("3.1*exp(-0.7*x1) + 2*x2", "2.0000001*x2 + 3.1000001/exp(0.70000001*x1)"),
+    ],
+)
+def test_the_same_formula_in_other_words_is_recovered_where_sympy_cannot_decide(answer, formula, monkeypatch):
+    monkeypatch.setattr(metrics._symbolic, "same", lambda *given: None)
+    assert verdict(answer, formula, [(0.1, 5.0), (0.1, 5.0)]).recovered_by == "numeric"

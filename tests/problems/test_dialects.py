@@ -249,3 +249,19 @@ def test_a_file_without_a_name_is_called_after_its_path(tmp_path: Path) -> None:
     path = tmp_path / "I.6.20.json"
     path.write_text(json.dumps({key: value for key, value in OURS.items() if key != "name"}))
     assert load_equation(path).name == "I.6.20"
+
+
+@pytest.mark.parametrize(("written", "value"), [("1/4", 0.25), ("-1/4", -0.25), ("3/2.5", 1.2)])
+def test_a_constant_may_be_a_quotient_without_quotes(written, value):
+    # Fails at 95877ac: refused, as 73 files of the paper's authors were.
+    text = f"""0
+{{'num_vars': 1, 'var_domains': [[0.1, 10]], 'function_set': ['mul', 'const'],
+  'equation': [('mul', 'binary'), ({written}, 'const'), ('X_0', 'var')]}}"""
+    assert parse_equation(text, "law").tree[1].value == value
+
+
+@pytest.mark.parametrize("written", ["1/0", "1/x", "'a'/2", "1e308/1e-308", "1//4", "(1/4)/[2]"])
+def test_another_quotient_is_refused(written):
+    text = "{'num_vars': 1, 'var_domains': [[0.1, 10]], 'function_set': ['const'], 'equation': [(%s, 'const')]}"
+    with pytest.raises(EquationError):
+        parse_equation(text % written, "law")

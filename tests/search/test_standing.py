@@ -301,3 +301,14 @@ def test_small_values_of_one_sign_must_agree_as_large_ones_do():
     lab = lab_of("exp(-8*x1)", n_vars=1, asked=50)
     _, stands = standing(answer("exp(-8*x1) + 1e-11*x1"), lab)
     assert stands.status == "fits"
+
+
+@pytest.mark.parametrize("share", [0.03, 0.01])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_variable_that_matters_near_the_end_of_its_range_only_is_not_found_away(seed, share):
+    # Fails at 95877ac in 3 of 10: the variable was dropped, and no fresh point was where it matters.
+    def law(X):
+        return X[:, 0] * X[:, 1] + np.where(X[:, 2] > 1.0 - share, 5.0 * X[:, 0], 0.0)
+
+    oracle = CallableOracle(law, [(0.0, 1.0)] * 3, ["add", "mul", "const"])
+    assert discover(oracle, seed=seed, max_evaluations=5_000).status != "found"

@@ -1,0 +1,75 @@
+"""Signals, full disks and empty names on the command line: an exit code and one line, no traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, discover
+from deap_vsr.interrupts import PATIENCE, Interrupts
+from deap_vsr.lab.budget import Budget
+
+LONG = ["discover", "trigonometric/inv/6-6-10/prog_0", "--method", "gp", "--time-limit", "60"]
+
+
+def begun(*arguments):
+    """Start a command, and return it when its search goes on: it has written its log."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "deap_vsr", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_search_with_the_best_so_far_and_its_own_exit_code(number, code, tmp_path):
+    # Fails at 95877ac: SIGTERM ended without a word.
+    log = tmp_path / "log.csv"
+    process = begun(*LONG, "--log", str(log))
+    while process.poll() is None and (not log.exists() or log.stat().st_size < 100_000):
+        time.sleep(0.02)  # until some generations are done
+    process.send_signal(number)
+    process.send_signal(number)  # one more does not lose the result
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "stopped by: interrupted" in out
+    assert "y = " in out
+    assert "Traceback" not in said
+
+
+def test_only_the_first_signal_and_one_that_is_repeated_often_interrupt(capsys):
+    interrupts = Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts._take(signal.SIGTERM, None)
+    for _ in range(PATIENCE):
+        interrupts._take(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        interrupts._take(signal.SIGINT, None)
+    assert (interrupts.exit_code(130), interrupts.exit_code(2)) == (130, 2)
+    assert "give that up" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+def test_a_full_disk_behind_the_output_is_one_line():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "deap_vsr", "data", "show", "feynman-unit/I.39.22"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.strip()) == (2, "error: No space left on device")
+
+
+def test_memory_is_a_limit_and_the_best_so_far_is_returned():
+    result = discover("trigonometric/inv/6-6-10/prog_0", "gp", max_evaluations=10**7, max_memory=1.0)
+    assert result.stopped_by == "memory"
+    assert "memory was used up" in result.reason
+    assert Budget(memory=1e9).used_up() is None
+
+
+def test_what_varies_behind_an_offset_is_not_found_as_a_constant():
+    # Fails at 95877ac: y = 1e14 + x1*x2 was found as 1e14, or as 1e14 + x1.
+    oracle = CallableOracle(lambda X: 1e14 + X[:, 0] * X[:, 1], [(1.0, 2.0)] * 2, ["add", "mul", "const"])
+    for method in ("vsr", "gp"):
+        result = discover(oracle, method, max_evaluations=3000, max_queries=3000)
+        x = np.array([[1.1, 1.9]])
+        assert result.status != "found" or abs(result.tree.evaluate(x)[0] - oracle.evaluate(x)[0]) < 0.1
