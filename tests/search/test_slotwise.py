@@ -40,7 +40,7 @@ def gas(x):
 
 
 WHOLE = Variable("x2", 1.0, 9.0, "integer")
-DECADES = Variable("x1", 1e-3, 1e3, "loguniform")
+DECADES = [Variable(f"x{i + 1}", 1e-3, 1e3, "loguniform") for i in range(3)]
 SIGNED = [Variable(f"x{i}", 0.1, 10.0, "uniform", "both") for i in (1, 2, 3)]
 
 LAWS = {
@@ -65,7 +65,7 @@ LAWS = {
     "integer variable": (lambda x: x[0] * x[1] ** 2 + 0.25 * x[2], [DOMAIN, WHOLE, DOMAIN], (*RATIONAL, "n2")),
     "irrelevant variables": (lambda x: 2 * x[0] * np.sin(x[2]) + 0.3, 4, (*RATIONAL, "sin")),
     "five variables": (lambda x: x[0] * (x[1] + x[2] * np.sin(x[3])) / x[4], 5, (*RATIONAL, "sin")),
-    "decades": (lambda x: x[0] * x[1] ** 2 / x[2], [DECADES] * 3, (*RATIONAL, "n2")),
+    "decades": (lambda x: x[0] * x[1] ** 2 / x[2], DECADES, (*RATIONAL, "n2")),
     "both signs": (lambda x: x[0] ** 2 + x[0] * x[1] * x[2] - 0.7, SIGNED, (*RATIONAL, "n2")),
     # Fails with the seed 0, see test_large_regions_without_values_do_not_break_the_search.
     "regions without values": (lambda x: np.sqrt(x[0] - x[1] + 1.0) * x[2], 3, (*RATIONAL, "sqrt")),
