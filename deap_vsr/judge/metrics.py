@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deap_vsr.engine.fitting import fit
 from deap_vsr.errors import ExpressionError, VsrError
 from deap_vsr.judge import _symbolic
 from deap_vsr.lab.trials import Trial
@@ -255,6 +254,8 @@ def _agree_when_stretched(answer: MaskedTree, equation: Equation) -> bool:
 
 def _refitted(answer: MaskedTree, X: Array, y: Array) -> MaskedTree:
     """Return the answer with constants fitted to what it is compared with: its own may be good to six digits only."""
+    from deap_vsr.engine.fitting import fit  # not before it is needed: numba takes its time
+
     opened = MaskedTree(Constant(node.value) if isinstance(node, Constant) else node for node in answer)
     at = np.argsort(np.abs(y), kind="stable")[:: max(len(y) // REFITTED, 1)]  # of every size of y some
     with np.errstate(all="ignore"):

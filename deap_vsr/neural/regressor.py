@@ -20,7 +20,8 @@ class NeuralRegressor:
 
     DSO has batches of 500 to 1000, a learning rate of 0.0005 or 0.0025 and no new policies, for 2 million samples. With
     200,000 samples that, but for `distinct`, found 1 of 6 runs of x**5 + x**3 + x, x**5 - x**4 + x**3 - x,
-    cos(x**2) + x sin(x) (two seeds each); batch, learning rate, entropy and patience here were chosen on those and on x**6 + x**4 + x**2 + x.
+    cos(x**2) + x sin(x) (two seeds each); batch, learning rate, entropy and patience here were chosen on those and on
+    x**6 + x**4 + x**2 + x.
 
     Attributes
     ----------
