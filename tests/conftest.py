@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from deap_vsr.problems.equation import Equation, parse_equation
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # Of a shell's job in the background; commands that tests start would not hear Ctrl-C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 settings.register_profile(
     "deterministic",
