@@ -102,6 +102,6 @@ STAGES = (
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),
     Stage("inner behind factors", partial(inner_constants, n_inner=1), behind_few_factors, "most"),
     Stage("inner, sums of three behind", partial(inner_constants, n_inner=2, counts=TRIPLES), once, "most"),
-    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most"),
+    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most", few_constants=True),
     Stage("skeletons", partial(small_skeletons, passes=THOROUGH), plain, "all"),
 )

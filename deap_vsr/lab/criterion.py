@@ -18,20 +18,21 @@ def criterion(chi_squared: float, tree: MaskedTree, n_constants: int, n_points: 
     The Bayesian information criterion charges for fitted constants. That a form was chosen among many costs as well,
     and a constant within a function more than one before it: C*x*sqrt(x) is (C*sqrt(x))**3, and grows better.
     """
-    n_nodes = len(tree) + INNER * n_inner_constants(tree)
+    n_nodes = len(tree) + INNER * sum(inner_constants(tree))
     return chi_squared + n_constants * float(np.log(n_points)) + node * n_nodes
 
 
-def n_inner_constants(tree: MaskedTree) -> int:
-    """Return how many open constants are within a function, or below a fraction line."""
-    count = 0
+def inner_constants(tree: MaskedTree) -> list[bool]:
+    """Return for each open constant whether it is within a function, or below a fraction line."""
+    result = []
     inside = [False]  # for the nodes to come, in prefix order
     for node in tree:
         here = inside.pop()
-        count += here and is_open(node)
+        if is_open(node):
+            result.append(here)
         linear = node.name in ("add", "sub", "mul", "neg")
         operands = [here or not linear] * node.arity
         if node.name == "div":
             operands[0] = here
         inside += reversed(operands)
-    return count
+    return result

@@ -66,6 +66,8 @@ def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_v
     if lab.budget.queries_left() < n_tried * n_values:
         raise OutOfQueriesError(f"{n_tried * n_values} points are more than may be asked")
     settings = lab.draw(n_tried)
+    known = _large(lab, n_tried // 2)
+    settings[: len(known)] = known
     X = np.repeat(settings, n_values, axis=0)
     X[:, column] = lab.draw(len(X))[:, column]
     y = lab.ask(X).reshape(n_tried, n_values)
@@ -78,6 +80,18 @@ def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_v
         return None
     left_out = min(max(n_tried // 12, 1), max(n_seen - count, 0))
     return np.asarray(settings[best[left_out : left_out + count]])
+
+
+def _large(lab: Lab, count: int) -> Array:
+    """Return known points at which y is furthest from its median, in units of its noise; the very furthest are not."""
+    known = lab.measured()
+    if len(known.y) < 4 * count:
+        return known.X[:0]
+    away = np.abs(known.y - np.median(known.y)) / lab.evidence.sigma(known.y)
+    order = np.argsort(-away, kind="stable")
+    left_out = len(known.y) // 100
+    distinct = np.unique(known.X[order[left_out : left_out + 4 * count]], axis=0, return_index=True)[1]
+    return np.asarray(known.X[order[left_out + np.sort(distinct)[:count]]])
 
 
 def _finite_points(lab: Lab, count: int) -> tuple[Array, Array]:

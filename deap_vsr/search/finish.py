@@ -197,25 +197,19 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
     return Finished(written, tuple(evidence.standard_errors(known, data)[0].tolist()), price)
 
 
-def better(trees: Sequence[MaskedTree], lab: Lab, n_points: int = 1000) -> int:
-    """Return which finished formula is best on fresh data: by what it leaves, its constants and its length.
+def better(trees: Sequence[MaskedTree], lab: Lab) -> int:
+    """Return which finished formula is best on all that was measured: by what it leaves, its constants and its length.
 
-    The first, if the others are the same terms in brackets, or there are too few points to tell.
+    The first, if the others are the same terms in brackets.
     """
     sums = [expand(literals(tree), lab.function_set) for tree in trees]
     if None not in sums and len({structural_hash(tree) for tree in sums if tree is not None}) == 1:
         return 0
-    n_points = int(min(n_points, lab.budget.queries_left()))
-    if n_points < 200:
-        return 0
-    try:
-        data = Dataset.of(lab.trials(range(lab.n_vars), 1, n_points))
-    except (NoValuesError, OutOfQueriesError):
-        return 0
+    data = Dataset.of([lab.measured()])
     prices = []
     for tree in trees:
         left = float(lab.evidence.left(lab.fit(literals(tree), data), data).sum())
-        prices.append(criterion(left, reopened(tree), sum(map(_counts, _numbers(tree))), n_points))
+        prices.append(criterion(left, reopened(tree), sum(map(_counts, _numbers(tree))), len(data.y)))
     return int(np.argmin(prices))
 
 

@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
-from deap_vsr.lab.criterion import NODE
+from deap_vsr.lab.criterion import NODE, inner_constants
 from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
-from deap_vsr.tree import MaskedTree
+from deap_vsr.search.merge import merged
+from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
 from deap_vsr.tree.tidy import without_inverses
+
+#: A constant within a function is tried as a whole or half number if it is so near it.
+NEAR = 0.03
 
 
 def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
@@ -59,6 +63,18 @@ def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: floa
     return outcome
 
 
+def _with_short_constants(outcome: Fit) -> Iterator[MaskedTree]:
+    """Yield formulas with one constant within a function at a whole or half number near it: exponents mostly are."""
+    tree = outcome.trees[0]
+    for column, (position, inner) in enumerate(zip(tree.open_constants, inner_constants(tree), strict=True)):
+        values = outcome.constants[:, column]
+        short = round(2.0 * float(np.mean(values))) / 2.0
+        if inner and short and (np.abs(values - short) <= NEAR * abs(short)).all():
+            nodes = list(tree)
+            nodes[position] = Constant(short, False, False, nodes[position].ret)
+            yield MaskedTree(nodes)
+
+
 def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
     """Yield trees with one operator less, and where their constants start."""
     tree = outcome.tree
@@ -76,6 +92,8 @@ def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[Masked
                 seen.add(text)
                 columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
                 yield shorter, outcome.constants[:, columns]
+    for shorter in (*merged(outcome.trees[0], function_set), *_with_short_constants(outcome)):
+        yield shorter, None
     expanded = expand(tree, function_set)
     if expanded is not None and len(expanded) < len(tree):
         yield expanded, None

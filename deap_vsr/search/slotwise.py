@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import qr
 
-from deap_vsr.engine.fitting import Dataset, Fit
+from deap_vsr.engine.fitting import Dataset, Fit, residual_model
+from deap_vsr.engine.program import encoder
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.evidence import Evidence, FreezeRule, squares
 from deap_vsr.lab.lab import Lab
@@ -60,6 +62,9 @@ FEW = 100
 #: Of the forms that a regressor has for a noisy table, so many are looked at: three times what is kept.
 MAX_FORMS = 20
 
+
+#: Points that tell most of constants are chosen from so many times as many.
+CHOICE = 12
 
 #: What was asked for a table: values of the new variable (J,), settings (K, m), points (K, J, B, m), answers (K, J, B)
 #: and their weights, and whether the slot is y itself.
@@ -212,10 +217,10 @@ class Slotwise:
                 grown: list[Grown] = []
                 # What was frozen at a measured value may have been a little off, or one that moves a little.
                 trees = [state.tree if number == 0 else reopened(state.tree) for state in states]
-                together = None
-                if self.options.shared:
-                    L = min(max(tree.n_constants for tree in trees), trees[0].n_constants + 1)
-                    together = self._asked(L, False, states[0].freed, column, sweep, lab, known.held_at)
+                L = min(max(tree.n_constants for tree in trees), trees[0].n_constants + 1)
+                alone = all(len(tree) == 1 for tree in trees)
+                freed = states[0].freed
+                together = self._asked(L, alone, freed, column, sweep, lab, known.held_at, trees[0])
                 for state, tree in zip(states, trees, strict=True):
                     found = self._solved(tree, state.freed, column, sweep, lab, "most", known.held_at, together)
                     grown += combinations(tree, state, found, self.options.beam) if found is not None else ()
@@ -247,6 +252,8 @@ class Slotwise:
         assert held_at is not None
         largest = max(formula.tree.n_constants for formula in grown)
         n_points = min(times, self.options.more) * (self.options.points + self.options.points_a_constant * largest)
+        if not lab.evidence.certain:
+            n_points = min(n_points, max(int(_a_round(lab, len(freed)) / 3 / len(held_at)), 2 * largest + 4))
         try:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
@@ -312,7 +319,7 @@ class Slotwise:
         What was `asked` for another formula is not asked again.
         """
         if asked is None:
-            asked = self._asked(tree.n_constants, len(tree) == 1, freed, column, sweep, lab, held_at)
+            asked = self._asked(tree.n_constants, len(tree) == 1, freed, column, sweep, lab, held_at, tree)
         grid, at, X, y, weights, alone = asked
         (K, J, B), L = y.shape, tree.n_constants
         lab.budget.count(0)
@@ -343,18 +350,35 @@ class Slotwise:
         return tables if len(tables.grid) >= max(COMPLETE * J, MIN_VALUES) else None
 
     def _asked(
-        self, L: int, empty: bool, freed: Sequence[int], column: int, sweep: Sweep, lab: Lab, held_at: Array | None
+        self,
+        L: int,
+        empty: bool,
+        freed: Sequence[int],
+        column: int,
+        sweep: Sweep,
+        lab: Lab,
+        held_at: Array | None,
+        tree: MaskedTree,
     ) -> Asked:
-        """Ask the points of a table for L constants: K settings, J values of `column`, B points each."""
+        """Ask the points of a table for L constants: K settings, J values of `column`, B points each.
+
+        In noise two thirds of the points are those that tell most of the constants of `tree`.
+        """
         grid = spread_values(lab.variables[column], sweep, lab.rng)
         K = self.options.n_settings + sweep.spare if held_at is None else len(held_at)
         J = len(grid)
         alone = empty and (lab.repeats or not sweep.n_points)  # the slot is y, and asking again tells nothing
         B = 1 if alone else max(sweep.n_points * L, L + 1) if sweep.n_points else L + 3
+        if not lab.evidence.certain:  # a table takes no more than half of what a round may ask
+            B = min(B, max(int(_a_round(lab, len(freed) + 1) / 2 / (K * J)), L + 1))
         if lab.budget.queries_left() < K * J * B:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at
         X = table_inputs(lab.variables, at, freed, column, grid, B, lab.rng)
+        if not lab.evidence.certain and freed and tree.n_constants:
+            for k in range(K):
+                rows = telling_rows(tree, X[k, J // 2, 0], freed, 2 * B // 3, lab)
+                X[k, :, : len(rows), freed] = rows[:, freed].T[:, None, :]
         y, weights = lab.answers(X.reshape(K * J * B, -1))
         return grid, at, X, y.reshape(K, J, B), None if weights is None else weights.reshape(K, J, B), alone
 
@@ -378,6 +402,40 @@ class Slotwise:
                 outcomes.append(pruned(outcome, data, lab, evidence, IDLE))
         outcomes.sort(key=lambda outcome: evidence.price(outcome, data, tied=False))
         return [Candidate.of(outcome) for outcome in unlike(outcomes, self.options.n_forms)]
+
+
+def _a_round(lab: Lab, n_freed: int) -> float:
+    """Return how many points a round may ask, of which `n_freed` variables vary: as much is left for each to come."""
+    return lab.budget.queries_left() / (max(lab.n_vars - n_freed, 0) + 2)
+
+
+def telling_rows(tree: MaskedTree, setting: Array, freed: Sequence[int], count: int, lab: Lab) -> Array:
+    """Return points, (count, n_vars) or fewer, at a setting of all but `freed` that tell most of a formula's constants.
+
+    Of many points those of the largest volume of the Jacobian, by pivoted QR decompositions, one after the other.
+    """
+    X = np.tile(setting, (CHOICE * count, 1))
+    X[:, freed] = lab.draw(len(X))[:, freed]
+    with np.errstate(all="ignore"):
+        y = tree.evaluate(X, lab.pset)
+        good = np.isfinite(y)
+        data = Dataset.of([Trial(X[good], y[good])])
+    if good.sum() <= count:
+        return X[:0]
+    lab.budget.count(1)
+    _, J = residual_model(tree, encoder(lab.pset).encode([tree]), data, lab.pset)(np.array(tree.constants))
+    J = J / lab.evidence.sigma(data.y)
+    if not np.isfinite(J).all():
+        return X[:0]
+    J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-300)
+    left = np.arange(J.shape[1])
+    chosen: list[int] = []
+    while len(chosen) < count:
+        _, _, order = qr(J[:, left], mode="economic", pivoting=True)
+        first = order[: min(len(J), count - len(chosen))]
+        chosen += left[first].tolist()
+        left = np.delete(left, first)
+    return np.asarray(X[good][chosen])
 
 
 def simplicity(solutions: Solutions | None) -> tuple[int, int]:
