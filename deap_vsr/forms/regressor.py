@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form, Step, Table, starts_of
-from deap_vsr.forms.widening import widened
+from deap_vsr.forms.widening import lean, widened
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.identify import without_idle_terms
 from deap_vsr.search.prune import unlike
 from deap_vsr.tree import MaskedTree, variable
 
-#: In noise, so many steps of stages of the same effort in a row are looked through once a form fits.
-STEPS_IN_NOISE = 60
+#: In noise, so many steps of a stage, or of all cheap ones, are looked through once a form fits.
+STEPS_IN_NOISE = 40
+#: Where a form of so few constants fits in noise, the rarer functions of a large set are not tried.
+SHORT = 2
 #: What a step of a stage that is not cheap tries, about: 1,200 were seen. Those of sums try no more than is left.
 LARGE_STEP = 1_500
 
@@ -33,7 +35,7 @@ class FormsRegressor:
     """
 
     keep: int = 3
-    keep_in_noise: int = 6
+    keep_in_noise: int = 12
     stages: tuple[Stage, ...] = field(default=STAGES, repr=False)
 
     def regress(self, task: Task) -> list[Candidate]:
@@ -49,7 +51,7 @@ class FormsRegressor:
     def _first(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
         """Return the fits of the first step that has some."""
         wanted = [stage for stage in self.stages if stage.is_wanted(task.effort)]
-        for forms, tried in _steps(wanted, table):
+        for forms, tried in (step for _, _, steps in _tried(wanted, table) for step in steps):
             task.budget.count(tried)
             good = []
             for form in forms:
@@ -68,17 +70,22 @@ class FormsRegressor:
 
     def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""
-        good = []
-        for _, row in groupby(self.stages, key=lambda stage: stage.effort):
-            if task.budget.evaluations_left() <= 0:
-                break
-            wanted = [stage for stage in row if stage.few_constants and stage.is_wanted(task.effort)]
-            for count, (forms, tried) in enumerate(_steps(wanted, table)):
+        good: list[Fit] = []
+        seen: Counter[str] = Counter()
+        wanted = [stage for stage in self.stages if stage.few_constants and stage.is_wanted(task.effort)]
+        for stage, names, steps in _tried(wanted, table):
+            if names != lean(names) and any(outcome.tree.n_constants <= SHORT for outcome in good):
+                continue  # what rare functions say as well is no shorter
+            for forms, tried in steps:
                 task.budget.count(tried)
                 fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
-                if task.budget.used_up() or (good and count >= STEPS_IN_NOISE):
+                row = f"{names} {stage.effort if stage.effort == 'cheap' else stage.name}"
+                seen[row] += 1
+                if task.budget.used_up() or (good and seen[row] > STEPS_IN_NOISE):
                     break
+            if task.budget.used_up():
+                break
         good.sort(key=lambda outcome: task.evidence.price(outcome, data, tied=False))
         return unlike(good, self.keep_in_noise)
 
@@ -107,19 +114,23 @@ class FormsRegressor:
         return outcome
 
 
-def _steps(stages: Iterable[Stage], table: Table) -> Iterator[Step]:
-    """Yield the steps of one stage after the other, of many operators with the core first.
+def _tried(stages: Iterable[Stage], table: Table) -> Iterator[tuple[Stage, tuple[str, ...], Iterator[Step]]]:
+    """Yield one stage after the other with its operators and its steps; of many operators with the core first.
 
     What tries much at once is not begun when little is left.
     """
     tables: dict[tuple[str, ...], Table] = {}
     for stage, names in widened(list(stages), table.function_set):
         steps = stage.steps(tables.setdefault(names, table.in_operators(names)))
-        while stage.effort == "cheap" or table.left() >= LARGE_STEP:
-            step = next(steps, None)
-            if step is None:
-                break
-            yield step
+        yield stage, names, steps if stage.effort == "cheap" else _while_affordable(steps, table)
+
+
+def _while_affordable(steps: Iterator[Step], table: Table) -> Iterator[Step]:
+    while table.left() >= LARGE_STEP:
+        step = next(steps, None)
+        if step is None:
+            return
+        yield step
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:

@@ -25,7 +25,7 @@ def searches(
         yield Anchored(slots, passes=(("most", (6, 9, 14)),))
     for name in slots_first([name for name in names if name != "anchored"], lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
-            yield Sums(atoms_in_noise)
+            yield Sums(atoms_in_noise, regressor=slots)
         elif name == "slotwise":
             yield Slotwise(slots, SlotOptions.of(lab.evidence, lab.budget.queries_left(), lab.n_vars))
         elif name == "joint" and joint is not None:

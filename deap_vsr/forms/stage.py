@@ -18,6 +18,7 @@ from functools import partial
 
 from deap_vsr.errors import VsrError, short
 from deap_vsr.forms.inner import TRIPLES, inner_constants
+from deap_vsr.forms.pairs import two_inner_constants
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.roots import roots
 from deap_vsr.forms.skeletons import QUICK, THOROUGH, small_skeletons
@@ -97,6 +98,7 @@ STAGES = (
     Stage("sums of five", partial(sparse_sums, counts=(0, 0, 0, 0, 20)), plain, few_constants=True),
     Stage("long ratios", ratios, plain, few_constants=True),
     Stage("inner", inner_constants, plain, "most", few_constants=True),
+    Stage("two inner", two_inner_constants, plain, "most", few_constants=True),
     Stage("inner behind a function", partial(inner_constants, n_inner=3), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),

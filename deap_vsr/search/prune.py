@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
-from deap_vsr.lab.criterion import NODE, inner_constants
+from deap_vsr.lab.criterion import NODE, inner_numbers
 from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.merge import merged
@@ -16,8 +16,19 @@ from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
 from deap_vsr.tree.tidy import without_inverses
 
+#: What competes is first fitted to so many of the measurements.
+SCREENED = 2000
 #: A constant within a function is tried as a whole or half number if it is so near it.
 NEAR = 0.03
+
+
+def some_of(data: Dataset) -> Dataset:
+    """Return some of the measurements, spread over all of them."""
+    if len(data.y) <= SCREENED:
+        return data
+    kept = np.linspace(0, len(data.y) - 1, SCREENED).astype(int)
+    columns = np.ascontiguousarray(data.columns[:, kept])
+    return Dataset(columns, data.y[kept], data.weight[kept], np.array([0, SCREENED]))
 
 
 def unlike(outcomes: Sequence[Fit], count: int) -> list[Fit]:
@@ -66,10 +77,11 @@ def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: floa
 def _with_short_constants(outcome: Fit) -> Iterator[MaskedTree]:
     """Yield formulas with one constant within a function at a whole or half number near it: exponents mostly are."""
     tree = outcome.trees[0]
-    for column, (position, inner) in enumerate(zip(tree.open_constants, inner_constants(tree), strict=True)):
+    inner = set(inner_numbers(tree))
+    for column, position in enumerate(tree.open_constants):
         values = outcome.constants[:, column]
         short = round(2.0 * float(np.mean(values))) / 2.0
-        if inner and short and (np.abs(values - short) <= NEAR * abs(short)).all():
+        if position in inner and short and (np.abs(values - short) <= NEAR * abs(short)).all():
             nodes = list(tree)
             nodes[position] = Constant(short, False, False, nodes[position].ret)
             yield MaskedTree(nodes)

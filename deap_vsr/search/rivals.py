@@ -13,13 +13,15 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import reopened
-from deap_vsr.search.prune import unlike
+from deap_vsr.search.prune import some_of, unlike
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
 from deap_vsr.tree.operators import CATALOGUE, Array
 from deap_vsr.tree.simplify import structural_hash
 
-#: Rivals are first fitted to so many of the measurements, and so many of the best to all.
-SCREENED, FITTED = 2000, 6
+#: Of rivals so many of the best are fitted to all measurements.
+FITTED = 6
+#: Formulas that differ by no more than this share of the noise are one in two ways of writing.
+SAME = 1e-3
 #: Sub-trees of so many nodes, of one variable without constants, are exchanged whole: sin(x)/x has four.
 MAX_ATOM = 4
 #: A rival whose price, doubled nats, is so much above the formula's on a part of the measurements is none.
@@ -28,7 +30,7 @@ FAR = 80.0
 
 def rivals_of(tree: MaskedTree, data: Dataset, lab: Lab) -> list[Fit]:
     """Return fits of other formulas to `data` (one trial), the best first, none the same as another or as `tree`."""
-    part = _part(data)
+    part = some_of(data)
     here = lab.fit(tree, part, n_starts=0)
     limit = lab.evidence.price(here, part, tied=False) + FAR
     found: list[tuple[float, Fit]] = []
@@ -47,15 +49,6 @@ def rivals_of(tree: MaskedTree, data: Dataset, lab: Lab) -> list[Fit]:
     found.sort(key=lambda item: item[0])
     best = unlike([here, *(outcome for _, outcome in found)], FITTED + 1)[1:]
     return [lab.fit(outcome.tree, data, starts=outcome.constants, n_starts=0) for outcome in best]
-
-
-def _part(data: Dataset) -> Dataset:
-    """Return some of the measurements, spread over all of them."""
-    if len(data.y) <= SCREENED:
-        return data
-    kept = np.linspace(0, len(data.y) - 1, SCREENED).astype(int)
-    columns = np.ascontiguousarray(data.columns[:, kept])
-    return Dataset(columns, data.y[kept], data.weight[kept], np.array([0, SCREENED]))
 
 
 def _others(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array]]:
@@ -90,6 +83,41 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
     """Return how far a formula, its constants fitted anew, is ahead of its rivals in nats, and these, nearest first."""
     skeleton = reopened(tree)
     own = lab.evidence.price(lab.fit(skeleton, data, n_starts=0), data, tied=False)
-    others = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in rivals_of(skeleton, data, lab)]
+    fits = [*rivals_of(skeleton, data, lab), *_came_up(skeleton, data, lab)]
+    others = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in fits]
     behind = sorted(((0.5 * (price - own), other) for price, other in others), key=lambda item: item[0])
     return (behind[0][0] if behind else np.inf), behind
+
+
+def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
+    """Yield fits of what else the parts of a formula could be, as was seen when they were solved by all the data.
+
+    What has more constants is none, nor what has a function more that does nothing.
+    """
+    seen = {structural_hash(skeleton)}
+    here = _values(lab.fit(skeleton, data, n_starts=0), data, lab)
+    for tree in lab.facts.get("others", []):
+        other = reopened(tree)
+        key = structural_hash(other)
+        if key in seen or other.n_constants > skeleton.n_constants or _adds_function(other, skeleton):
+            continue
+        seen.add(key)
+        outcome = lab.fit(other, data, n_starts=0)
+        apart = np.sqrt(np.mean((_values(outcome, data, lab) - here) ** 2))
+        if not apart <= SAME * lab.evidence.noise:  # else it is the formula in other words
+            yield outcome
+
+
+def _values(outcome: Fit, data: Dataset, lab: Lab) -> Array:
+    """Return what a fitted formula gives, each point by its weight."""
+    with np.errstate(all="ignore"):
+        return np.asarray(outcome.trees[0].evaluate(data.columns.T, lab.pset) * data.weight)
+
+
+def _adds_function(other: MaskedTree, tree: MaskedTree) -> bool:
+    """Whether a formula is another with one function more."""
+    if len(other) != len(tree) + 1:
+        return False
+    wanted = structural_hash(tree)
+    shorter = (MaskedTree([*other[:i], *other[i + 1 :]]) for i, node in enumerate(other) if node.arity == 1)
+    return any(structural_hash(one) == wanted for one in shorter)

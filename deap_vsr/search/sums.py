@@ -20,6 +20,7 @@ from deap_vsr.errors import NoValuesError
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
+from deap_vsr.search.contract import Regressor
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.identify import without_terms
 from deap_vsr.search.records import State
@@ -80,6 +81,8 @@ class Sums:
 
     atoms: Callable[[tuple[str, ...]], Sequence[Atom]]
     options: SumOptions = field(default_factory=SumOptions)
+    regressor: Regressor | None = None
+    """Solves parts of one variable anew, in the end."""
 
     @property
     def n_starts(self) -> int:

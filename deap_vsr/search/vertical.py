@@ -22,6 +22,7 @@ from deap_vsr.search.contract import Regressor
 from deap_vsr.search.finish import Finished, accepted, finished_in_noise
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.joint import Joint
+from deap_vsr.search.parts import resolved
 from deap_vsr.search.pool import PoolSearch, Schedule, check_schedule
 from deap_vsr.search.records import Found, Journal, Progress, State, ending, what_stopped
 from deap_vsr.search.round import free
@@ -44,7 +45,8 @@ HOPELESS, FEW_POINTS = 2.0, 400
 #: With fewer than the last number nothing is called found.
 LAST_POINTS, CHECK_POINTS, MIN_CHECKED = 2000, 100, 8
 
-
+#: Of the time and evaluations that are left then, for solving parts of the answer anew.
+RESOLVED_SHARE = 0.5
 #: The last fit is made again without outliers, so often at the most.
 MAX_LOOKS = 3
 
@@ -253,8 +255,8 @@ class Beam:
         formulas = self._formulas(lab)
         data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
-        self.answer = best
         self.journal.lead_to(self.states[formulas.index(best)])
+        self.answer = best = self._resolved(best, data, lab)
         together = lab.fit(best.tree, data)
         self.journal.best = float(together.errors[0])
         if n_check < MIN_CHECKED:
@@ -274,6 +276,16 @@ class Beam:
             if self.hopeless or without_outliers(best.tree, measured, lab) is None:
                 break
         return formulas
+
+    def _resolved(self, formula: Finished, data: Dataset, lab: Lab) -> Finished:
+        """Return the formula with its parts solved anew by all data, where that is better; what came up is kept."""
+        regressor = self.expansion.regressor
+        if self.hopeless or regressor is None or formula.standard_errors is None:
+            return formula
+        anew = resolved(formula.tree, data, lab.part(RESOLVED_SHARE, ("seconds", "evaluations")), regressor)
+        lab.facts.setdefault("others", []).extend(tree for _, tree in anew.others)
+        best = finished_in_noise(anew.best.trees[0], data, lab)
+        return min(formula, best, key=lambda one: one.price)
 
     def found(self, stopped_by: str) -> Found:
         """Return the answer, or the formulas on their way, ranked on uncontrolled data."""

@@ -5,7 +5,7 @@ import pytest
 
 from deap_vsr import MaskedTree
 from deap_vsr.engine import Dataset, fit
-from deap_vsr.lab.criterion import criterion, n_inner_constants
+from deap_vsr.lab.criterion import criterion, inner_numbers
 from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.trials import Trial
 
@@ -34,7 +34,7 @@ def noisy_data(text, n_points=400, n_trials=1, seed=0):
     ],
 )
 def test_inner_constants_are_those_within_functions_and_below_fraction_lines(text, count):
-    assert n_inner_constants(MaskedTree.from_infix(text)) == count
+    assert len(inner_numbers(MaskedTree.from_infix(text))) == count
 
 
 def test_of_two_forms_of_the_same_law_the_one_that_is_linear_in_its_constant_is_better():
