@@ -21,6 +21,8 @@ from deap_vsr.tree import MaskedTree, variable
 STEPS_IN_NOISE = 40
 #: Where a form of so few constants fits in noise, the rarer functions of a large set are not tried.
 SHORT = 2
+#: A form of one constant and so many nodes at most is plain: C*x**2, C/sqrt(x).
+PLAIN_NODES = 5
 #: What a step of a stage that is not cheap tries, about: 1,200 were seen. Those of sums try no more than is left.
 LARGE_STEP = 1_500
 
@@ -74,6 +76,8 @@ class FormsRegressor:
         seen: Counter[str] = Counter()
         wanted = [stage for stage in self.stages if stage.few_constants and stage.is_wanted(task.effort)]
         for stage, names, steps in _tried(wanted, table):
+            if stage.effort != "cheap" and any(map(_is_plain, good)):
+                break  # nothing simpler is to come
             if names != lean(names) and any(outcome.tree.n_constants <= SHORT for outcome in good):
                 continue  # what rare functions say as well is no shorter
             for forms, tried in steps:
@@ -131,6 +135,10 @@ def _while_affordable(steps: Iterator[Step], table: Table) -> Iterator[Step]:
         if step is None:
             return
         yield step
+
+
+def _is_plain(outcome: Fit) -> bool:
+    return outcome.tree.n_constants <= 1 and len(outcome.tree) <= PLAIN_NODES
 
 
 def _candidate(outcome: Fit, column: int) -> Candidate:

@@ -18,6 +18,8 @@ from deap_vsr.tree.tidy import without_inverses
 
 #: What competes is first fitted to so many of the measurements.
 SCREENED = 2000
+#: Functions that are 1 where what they are of is small.
+ONE_AT_NOUGHT = frozenset({"exp", "cos", "cosh"})
 #: A constant within a function is tried as a whole or half number if it is so near it.
 NEAR = 0.03
 
@@ -87,6 +89,15 @@ def _with_short_constants(outcome: Fit) -> Iterator[MaskedTree]:
             yield MaskedTree(nodes)
 
 
+def _with_ones(outcome: Fit) -> Iterator[MaskedTree]:
+    """Yield formulas with 1 in the place of a function that is 1 at nought: exp(u) is, where u is small."""
+    tree = outcome.trees[0]
+    for position, node in enumerate(tree):
+        if node.name in ONE_AT_NOUGHT:
+            whole = tree.searchSubtree(position)
+            yield MaskedTree([*tree[: whole.start], Constant(1.0, False, False), *tree[whole.stop :]])
+
+
 def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
     """Yield trees with one operator less, and where their constants start."""
     tree = outcome.tree
@@ -104,7 +115,7 @@ def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[Masked
                 seen.add(text)
                 columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
                 yield shorter, outcome.constants[:, columns]
-    for shorter in (*merged(outcome.trees[0], function_set), *_with_short_constants(outcome)):
+    for shorter in (*merged(outcome.trees[0], function_set), *_with_short_constants(outcome), *_with_ones(outcome)):
         yield shorter, None
     expanded = expand(tree, function_set)
     if expanded is not None and len(expanded) < len(tree):

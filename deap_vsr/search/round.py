@@ -19,6 +19,8 @@ from deap_vsr.tree.translate import names_are_ours
 
 #: Where more formulas hold in noise than can be followed, so many times the data decide: half the standard errors.
 MORE_DATA = 4
+#: In noise so many of the formulas that hold are looked at for what they can do without: twice what is followed.
+SETTLED = 6
 
 
 class Expansion(Protocol):
@@ -104,19 +106,33 @@ def _judged(
     grown: Sequence[Grown], freed: tuple[int, ...], data: Dataset, expansion: Expansion, lab: Lab
 ) -> tuple[list[Held], list[State]]:
     """Return the fits that hold, in the order that the evidence gives them, and the formulas that do not."""
-    holding: list[Held] = []
     failed: list[State] = []
+    fits: list[tuple[float, Fit, Grown]] = []
     for formula in grown:
         outcome = lab.fit(formula.tree, data, starts=formula.starts, n_starts=expansion.n_starts)
-        settled = expansion.settled(outcome, data, lab) if lab.evidence.fits(outcome, data) else None
+        if lab.evidence.fits(outcome, data):
+            fits.append((lab.evidence.order(outcome, data)[0], outcome, formula))
+        else:
+            failed.append(_failed(outcome, formula, freed, data, lab))
+        if lab.budget.used_up() is not None:
+            break
+    if not lab.evidence.certain:
+        fits = sorted(fits, key=lambda item: item[0])[:SETTLED]
+    holding: list[Held] = []
+    for _, outcome, formula in fits:
+        settled = expansion.settled(outcome, data, lab)
         if settled is not None:
             holding.append((lab.evidence.order(settled, data), settled, formula))
         else:
-            excess = lab.evidence.excess(outcome, data)
-            failed.append(State(outcome.tree, freed, False, outcome, formula.solved, formula.parent, None, excess))
+            failed.append(_failed(outcome, formula, freed, data, lab))
         if lab.budget.used_up() is not None:
             break
     return sorted(holding, key=lambda item: item[0]), failed
+
+
+def _failed(outcome: Fit, formula: Grown, freed: Sequence[int], data: Dataset, lab: Lab) -> State:
+    excess = lab.evidence.excess(outcome, data)
+    return State(outcome.tree, tuple(freed), False, outcome, formula.solved, formula.parent, None, excess)
 
 
 def _near(holding: list[Held], lab: Lab) -> tuple[list[Held], list[Held]]:

@@ -25,6 +25,7 @@ from deap_vsr.search.finish import Finished, accepted, finish, reopened
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.prune import pruned, unlike
 from deap_vsr.search.records import State
+from deap_vsr.search.signs import symmetries, with_one_sign
 from deap_vsr.search.tables import (
     MIN_VALUES,
     NOTHING,
@@ -59,8 +60,8 @@ PLENTY = 2500
 #: laws (`vsr data make --suite laws --programs 60 --seed 4711`, 2 to 5 variables, noise of 1 % that is stated, 200
 #: points) 14 have the right form then, 4 with tables of their own at two settings.
 FEW = 100
-#: Of the forms that a regressor has for a noisy table, so many are looked at: three times what is kept.
-MAX_FORMS = 20
+#: Of the forms that a regressor has for a noisy table, so many are looked at for what they can do without.
+MAX_FORMS = 10
 
 
 #: Points that tell most of constants are chosen from so many times as many.
@@ -346,6 +347,7 @@ class Slotwise:
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, known, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
+        slots = with_one_sign(slots, symmetries(tree, X.reshape(-1, X.shape[-1]), lab))
         tables = SlotTables(column, grid, slots, errors, at, lab.evidence).complete()
         return tables if len(tables.grid) >= max(COMPLETE * J, MIN_VALUES) else None
 
