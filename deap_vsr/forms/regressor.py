@@ -18,10 +18,11 @@ from deap_vsr.search.prune import unlike
 from deap_vsr.tree import MaskedTree, variable
 
 #: In noise, so many steps of a stage, or of all cheap ones, are looked through once a form fits.
-STEPS_IN_NOISE = 40
+STEPS_IN_NOISE = 60
 #: Where a form of so few constants fits in noise, the rarer functions of a large set are not tried.
 SHORT = 2
-#: A form of one constant and so many nodes at most is plain: C*x**2, C/sqrt(x).
+#: A form of one constant and so many nodes at most is plain: C*x**2, C/sqrt(x). Where one fits in noise, one step is
+#: taken of each stage that is not cheap.
 PLAIN_NODES = 5
 #: What a step of a stage that is not cheap tries, about: 1,200 were seen. Those of sums try no more than is left.
 LARGE_STEP = 1_500
@@ -76,17 +77,16 @@ class FormsRegressor:
         seen: Counter[str] = Counter()
         wanted = [stage for stage in self.stages if stage.few_constants and stage.is_wanted(task.effort)]
         for stage, names, steps in _tried(wanted, table):
-            if stage.effort != "cheap" and any(map(_is_plain, good)):
-                break  # nothing simpler is to come
-            if names != lean(names) and any(outcome.tree.n_constants <= SHORT for outcome in good):
+            row = f"{names} {stage.effort if stage.effort == 'cheap' else stage.name}"
+            most = 0 if stage.effort != "cheap" and any(map(_is_plain, good)) else STEPS_IN_NOISE
+            if (good and seen[row] > most) or (names != lean(names) and any(map(_is_short, good))):
                 continue  # what rare functions say as well is no shorter
             for forms, tried in steps:
                 task.budget.count(tried)
                 fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
-                row = f"{names} {stage.effort if stage.effort == 'cheap' else stage.name}"
                 seen[row] += 1
-                if task.budget.used_up() or (good and seen[row] > STEPS_IN_NOISE):
+                if task.budget.used_up() or (good and seen[row] > most):
                     break
             if task.budget.used_up():
                 break
@@ -135,6 +135,10 @@ def _while_affordable(steps: Iterator[Step], table: Table) -> Iterator[Step]:
         if step is None:
             return
         yield step
+
+
+def _is_short(outcome: Fit) -> bool:
+    return outcome.tree.n_constants <= SHORT
 
 
 def _is_plain(outcome: Fit) -> bool:

@@ -83,15 +83,22 @@ def settings_that_show(lab: Lab, column: int, count: int, n_probed: int = 8, n_v
 
 
 def _large(lab: Lab, count: int) -> Array:
-    """Return known points at which y is furthest from its median, in units of its noise; the very furthest are not."""
+    """Return known points at which y is furthest from its median, in units of its noise; the very furthest are not.
+
+    No two have a value of any variable in common: what is held at one value shows nothing that moves with it.
+    """
     known = lab.measured()
     if len(known.y) < 4 * count:
         return known.X[:0]
     away = np.abs(known.y - np.median(known.y)) / lab.evidence.sigma(known.y)
-    order = np.argsort(-away, kind="stable")
-    left_out = len(known.y) // 100
-    distinct = np.unique(known.X[order[left_out : left_out + 4 * count]], axis=0, return_index=True)[1]
-    return np.asarray(known.X[order[left_out + np.sort(distinct)[:count]]])
+    order = np.argsort(-away, kind="stable")[len(known.y) // 100 :]
+    chosen: list[Array] = []
+    for point in known.X[order]:
+        if len(chosen) == count:
+            break
+        if not any((point == other).any() for other in chosen):
+            chosen.append(point)
+    return np.array(chosen).reshape(-1, lab.n_vars)
 
 
 def _finite_points(lab: Lab, count: int) -> tuple[Array, Array]:

@@ -200,12 +200,14 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
 def better(trees: Sequence[MaskedTree], lab: Lab) -> int:
     """Return which finished formula is best on all that was measured: by what it leaves, its constants and its length.
 
-    The first, if the others are the same terms in brackets.
+    The first, if the others are the same terms in brackets, or nothing was measured.
     """
     sums = [expand(literals(tree), lab.function_set) for tree in trees]
     if None not in sums and len({structural_hash(tree) for tree in sums if tree is not None}) == 1:
         return 0
     data = Dataset.of([lab.measured()])
+    if not len(data.y):
+        return 0
     prices = []
     for tree in trees:
         left = float(lab.evidence.left(lab.fit(literals(tree), data), data).sum())

@@ -38,8 +38,10 @@ def symmetries(tree: MaskedTree, X: Array, lab: Lab) -> list[list[int]]:
             return np.asarray(tree.with_constants(constants * signs).evaluate(some, lab.pset))
 
     here = values(np.ones(len(constants)))
-    if not np.isfinite(here).any():
+    good = np.isfinite(here)
+    if not good.any():
         return []
+    room = SAME * np.max(np.abs(here[good]))
     found: list[list[int]] = []
     for size in range(1, min(TOGETHER, len(constants)) + 1):
         for chosen in combinations(range(len(constants)), size):
@@ -47,9 +49,7 @@ def symmetries(tree: MaskedTree, X: Array, lab: Lab) -> list[list[int]]:
                 continue
             signs = np.ones(len(constants))
             signs[list(chosen)] = -1.0
-            with np.errstate(all="ignore"):
-                apart = np.abs(values(signs) - here)
-            if np.nanmax(apart) <= SAME * np.nanmax(np.abs(here)) and np.isfinite(apart).any():
+            if (np.abs(values(signs)[good] - here[good]) <= room).all():  # where one is no number they differ
                 found.append(list(chosen))
     return found
 

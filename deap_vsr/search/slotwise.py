@@ -254,7 +254,7 @@ class Slotwise:
         largest = max(formula.tree.n_constants for formula in grown)
         n_points = min(times, self.options.more) * (self.options.points + self.options.points_a_constant * largest)
         if not lab.evidence.certain:
-            n_points = min(n_points, max(int(_a_round(lab, len(freed)) / 3 / len(held_at)), 2 * largest + 4))
+            n_points = int(min(n_points, max(_a_round(lab, len(freed)) / 3 / len(held_at), 2 * largest + 4)))
         try:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
@@ -372,7 +372,7 @@ class Slotwise:
         alone = empty and (lab.repeats or not sweep.n_points)  # the slot is y, and asking again tells nothing
         B = 1 if alone else max(sweep.n_points * L, L + 1) if sweep.n_points else L + 3
         if not lab.evidence.certain:  # a table takes no more than half of what a round may ask
-            B = min(B, max(int(_a_round(lab, len(freed) + 1) / 2 / (K * J)), L + 1))
+            B = int(min(B, max(_a_round(lab, len(freed) + 1) / 2 / (K * J), L + 1)))
         if lab.budget.queries_left() < K * J * B:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at

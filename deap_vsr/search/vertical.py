@@ -285,7 +285,10 @@ class Beam:
         anew = resolved(formula.tree, data, lab.part(RESOLVED_SHARE, ("seconds", "evaluations")), regressor)
         lab.facts.setdefault("others", []).extend(tree for _, tree in anew.others)
         best = finished_in_noise(anew.best.trees[0], data, lab)
-        return min(formula, best, key=lambda one: one.price)
+        if not best.price < formula.price:
+            return formula
+        self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best))
+        return best
 
     def found(self, stopped_by: str) -> Found:
         """Return the answer, or the formulas on their way, ranked on uncontrolled data."""

@@ -30,10 +30,11 @@ def noisy_data(text, n_points=400, n_trials=1, seed=0):
         ("(C*sqrt(x1))**2", 1),
         ("C*sqrt(x1*x1*x1)", 0),
         ("sin(C + exp(C*x1)) + C", 2),
-        ("x1/(2*x2)", 0),
+        ("x1/(2*x2)", 1),
+        ("x1/(1 - 1*x2)", 0),
     ],
 )
-def test_inner_constants_are_those_within_functions_and_below_fraction_lines(text, count):
+def test_inner_numbers_are_those_within_functions_and_below_fraction_lines(text, count):
     assert len(inner_numbers(MaskedTree.from_infix(text))) == count
 
 

@@ -111,7 +111,11 @@ def test_constants_are_fitted_together_and_shortened(tree, law, expected):
     asked = oracle(law)
     found = finish(tree, asked)
     assert found.n_constants == 0, "no constant is left open"
-    assert found.to_infix() == (expected or f"0.123456789012345*x1 + {np.pi!r}*x2")
+    if expected is None:  # all digits, of which the last is that of whoever adds up
+        numbers = [node.value for node in found if isinstance(node, Constant)]
+        assert numbers == pytest.approx([0.123456789012345, np.pi], rel=1e-15)
+    else:
+        assert found.to_infix() == expected
     assert asked.queries > 0
 
 
@@ -341,13 +345,13 @@ def test_in_noise_a_surrogate_that_holds_only_inside_is_refused_where_the_outsid
     assert not accepted(surrogate, in_noise(bent, limits=[EVERYWHERE] * 3), 100)
 
 
-def test_of_two_formulas_that_hold_in_noise_fresh_data_decide():
+def test_of_two_formulas_that_hold_in_noise_all_that_was_measured_decides():
     lab = in_noise(lambda x: np.sin(x[0]) * x[1])
     law, other = MaskedTree.from_infix("sin(x1)*x2"), MaskedTree.from_infix("x1*x2 - 0.15*x1*x1*x1*x2")
     for trees, best in (((law, other), 0), ((other, law), 1)):
         before = lab.budget.queries
         assert ending.better(trees, lab) == best
-        assert lab.budget.queries == before + 1000
+        assert lab.budget.queries == before
 
 
 def test_the_same_terms_in_brackets_are_no_better_and_nothing_is_asked():
@@ -357,8 +361,8 @@ def test_the_same_terms_in_brackets_are_no_better_and_nothing_is_asked():
     assert lab.budget.queries == 400
 
 
-def test_with_too_few_points_to_tell_the_first_formula_stays():
-    lab = in_noise(lambda x: x[0], n_points=10).part(queries=100)
+def test_where_nothing_was_measured_the_first_formula_stays():
+    lab = Lab(in_noise(lambda x: x[0]).oracle)
     trees = [MaskedTree.from_infix(text) for text in ("x2", "x1")]
     assert ending.better(trees, lab) == 0
     assert lab.budget.queries == 0
