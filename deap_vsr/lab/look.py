@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 #: Points, and answers at each, of the first look at noise, and of a closer one, which takes more where more points
 #: may be asked than the number before it.
 FIRST = (4, 2)
-CLOSER = ((0, (4, 4)), (400, (6, 6)), (1_500, (16, 8)), (8_000, (40, 8)))
-#: Points that are asked once more at the end, and the level of the test that answers have drifted. The middle of eight
-#: is known to less than half a standard deviation, so that a difference is this much larger.
-N_DRIFT, DRIFT_LEVEL, MIDDLE = 8, 1e-4, 1.1
+CLOSER = ((0, (4, 4)), (150, (8, 4)), (400, (12, 5)), (1_500, (20, 8)), (8_000, (40, 8)))
+#: Points that are asked once more at the end, and the level of the test that answers have drifted; how many standard
+#: errors larger than it seems the noise may be.
+N_DRIFT, DRIFT_LEVEL, UNSURE = 8, 1e-4, 2.0
 #: An answer so many standard deviations off the others at its point is an outlier.
 OUTLYING = 8.0
 #: Neighbours are within such a share of a variable's range.
@@ -86,8 +86,11 @@ def drift(lab: Lab) -> float | None:
     if "repeated" not in lab.facts:
         return None
     X, before = (part[:N_DRIFT] for part in lab.facts["repeated"])
-    off = (lab.ask(X, again=True) - before) / lab.evidence.sigma(before)
-    off = off[np.isfinite(off)] / MIDDLE
+    times = np.array([np.sum((lab.log.X == point).all(axis=1)) for point in X])
+    # The middle of n answers has some 1.5/n of their variance, and noise is known to 1/sqrt(2 n) by so many in all.
+    unsure = np.sqrt(1.0 + 1.5 / times) * (1.0 + UNSURE / np.sqrt(2.0 * max(np.sum(times - 1), 1)))
+    off = (lab.ask(X, again=True) - before) / lab.evidence.sigma(before) / unsure
+    off = off[np.isfinite(off)]
     return float(np.mean(off)) if len(off) and np.sum(off**2) > chdtri(len(off), DRIFT_LEVEL) else None
 
 

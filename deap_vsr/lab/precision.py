@@ -21,7 +21,7 @@ JITTER = 1e-12
 #: Answers with so many digits are not rounded: doubles have 16, and hardly any of them ends in zeros.
 MAX_DIGITS = 9
 #: That noise grows with y is believed where it makes the replicates likelier by so many nats.
-LIKELIER = 5.0
+LIKELIER = 7.0
 #: How many standard errors the noise may be off, that few replicates tell: one run in a hundred has more.
 DOUBT = 2.5
 #: Replicates that are so unlikely hold an outlier, and tell nothing of the noise.

@@ -64,6 +64,8 @@ FEW = 100
 MAX_FORMS = 10
 
 
+#: Points that are kept in noise for checking the answer, inside the domain and outside.
+KEPT = 16
 #: Points that tell most of constants are chosen from so many times as many.
 CHOICE = 12
 
@@ -255,6 +257,9 @@ class Slotwise:
         n_points = min(times, self.options.more) * (self.options.points + self.options.points_a_constant * largest)
         if not lab.evidence.certain:
             n_points = int(min(n_points, max(_a_round(lab, len(freed)) / 3 / len(held_at), 2 * largest + 4)))
+            n_points = int(min(n_points, (lab.budget.queries_left() - KEPT) / len(held_at)))
+            if n_points < largest + 1:
+                return None
         try:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
@@ -373,7 +378,8 @@ class Slotwise:
         B = 1 if alone else max(sweep.n_points * L, L + 1) if sweep.n_points else L + 3
         if not lab.evidence.certain:  # a table takes no more than half of what a round may ask
             B = int(min(B, max(_a_round(lab, len(freed) + 1) / 2 / (K * J), L + 1)))
-        if lab.budget.queries_left() < K * J * B:
+        kept = 0 if lab.evidence.certain else KEPT
+        if lab.budget.queries_left() < K * J * B + kept:
             raise OutOfQueriesError(f"a table of {K * J * B} points is more than may be asked")
         at = lab.draw(K) if held_at is None else held_at
         X = table_inputs(lab.variables, at, freed, column, grid, B, lab.rng)

@@ -273,7 +273,10 @@ class Beam:
                 trees = [self.expansion.last_look(self.states[0], self.columns, lab, self.hopeless)]
             formulas = [finished_in_noise(tree, Dataset.of([measured]), lab) for tree in trees]
             best = min(formulas, key=lambda formula: formula.price)
-            if self.hopeless or without_outliers(best.tree, measured, lab) is None:
+            cleaned = None
+            with suppress(OutOfQueriesError):  # then nothing can be asked again, and all stays
+                cleaned = None if self.hopeless else without_outliers(best.tree, measured, lab)
+            if cleaned is None:
                 break
         return formulas
 
