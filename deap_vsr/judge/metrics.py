@@ -31,6 +31,8 @@ CONSTANT_TOLERANCE = 1e-6
 #: to so many points.
 SAME_DIGITS, NEAR, GRADUAL = 1e-11, 1e-3, 0.1
 STRETCHES, REFITTED = (8.0, 64.0, 512.0), 400
+#: Ranges in logarithms are no wider than so many decades on each side of 1: products of their values are finite.
+DECADES = 60.0
 
 
 # --- metrics: y and prediction of shape (n_points,) ---------------------------------------
@@ -281,8 +283,10 @@ def _digits_agree(answer: MaskedTree, X: Array, y: Array) -> bool:
 def _stretched(variable: Variable, times: float) -> Variable:
     """Return the variable with so many times its range: in logarithms for loguniform, else about the middle."""
     if variable.sampling == "loguniform":
-        grow = (variable.high / variable.low) ** ((times - 1.0) / 2.0)
-        low, high = variable.low / grow, variable.high * grow
+        low, high = float(np.log10(variable.low)), float(np.log10(variable.high))
+        grow = (high - low) * (times - 1.0) / 2.0
+        low = 10.0 ** max(low - grow, min(low, -DECADES))
+        high = 10.0 ** min(high + grow, max(high, DECADES))
     elif variable.sign == "as_range":
         half = (variable.high - variable.low) * (times - 1.0) / 2.0
         low, high = variable.low - half, variable.high + half

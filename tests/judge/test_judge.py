@@ -410,3 +410,9 @@ def test_a_series_that_was_cut_off_is_not_recovered_where_sympy_cannot_decide(n_
 def test_the_same_formula_in_other_words_is_recovered_where_sympy_cannot_decide(answer, formula, monkeypatch):
     monkeypatch.setattr(metrics._symbolic, "same", lambda *given: None)
     assert verdict(answer, formula, [(0.1, 5.0), (0.1, 5.0)]).recovered_by == "numeric"
+
+
+def test_ranges_of_logarithms_are_stretched_without_overflow():
+    law = equation("x1/sqrt(1 + x2*x2)", [(0.1, 10.0)] * 2, sampling="loguniform")
+    assert metrics._agree_when_stretched(MaskedTree.from_infix("sqrt(x1*x1/(1 + x2*x2))"), law)
+    assert not metrics._agree_when_stretched(MaskedTree.from_infix("x1/x2"), law)
