@@ -110,10 +110,13 @@ HARD: tuple[Hard, ...] = (
 
 def forbidden(state: State, library: Library, rules: Rules) -> Flags:
     """Return what may not come next, (n, L); a rule that would leave nothing to a formula is not applied to it."""
-    found = np.zeros((len(state.parent), len(library)), np.bool_)
-    for rule in HARD:
-        more = found | rule(state, library, rules)
-        found = np.where(more.all(axis=1, keepdims=True), found, more)
+    rules_say = [rule(state, library, rules) for rule in HARD]
+    found: Flags = np.logical_or.reduce(rules_say)
+    if found.all(axis=1).any():
+        found = np.zeros_like(found)
+        for one in rules_say:
+            more = found | one
+            found = np.where(more.all(axis=1, keepdims=True), found, more)
     return found
 
 
