@@ -25,6 +25,7 @@ _PAPER: dict[str, Any] = {
     "batch": 1024,
     "epsilon": 0.02,
     "distinct": False,
+    "clip": None,
     "patience": None,
     "learning_rate": 0.0025,
     "entropy": 0.03,
