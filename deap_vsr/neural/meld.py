@@ -89,7 +89,7 @@ def melded(
             parents = toolbox.select(population, len(population))
             population = _legal(algorithms.varAnd(parents, toolbox, meld.cxpb, meld.mutpb), parents, toolbox, writer)
             found = scorer.score(population)
-            if found is None:
+            if found is None or scorer.over:
                 return None
             new.update(np.array(found.keys)[found.new].tolist())
             for individual, error, key in zip(population, found.errors, found.keys, strict=True):

@@ -95,9 +95,10 @@ class Scorer:
         return self.solved or self.budget.used_up() is not None
 
     def score(self, trees: Sequence[MaskedTree]) -> Scored | None:
-        """Return how formulas fit; None where the search is over before all are known.
+        """Return how formulas fit; None where the budget is used up before all are known.
 
-        What has been met before is not fitted again.
+        What has been met before is not fitted again. All are fitted even where one of them solves the task: the
+        shortest that does is wanted, as the first one often has constants that hide one another.
         """
         keys = [skeleton_key(tree) for tree in trees]
         new = {key: tree for key, tree in zip(keys, trees, strict=True) if key not in self.errors}
@@ -106,7 +107,7 @@ class Scorer:
         few = self.budget.evaluations_left() < MANY * CHUNK
         size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(waiting), size):
-            if self.best is not None and self.over:
+            if self.best is not None and self.budget.used_up() is not None:
                 return None
             part = waiting[begin : begin + size]
             for (key, _), first in zip(part, self.map(self._fit(), [tree for _, tree in part]), strict=True):

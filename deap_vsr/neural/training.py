@@ -134,7 +134,7 @@ class Training:
             samples = self.writer.sample(self.policy, self.regressor.batch, self.rng)
             trees = self._trees(samples)
             scored = self.scorer.score(trees)
-            if scored is None:
+            if scored is None or self.scorer.over:
                 break
             self.samples += len(samples)
             if self.toolbox is not None:
