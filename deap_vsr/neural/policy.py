@@ -77,7 +77,7 @@ class Policy:
         With `clip` they stay within it, so that no prior is ever overruled for good (Bello et al. 2016, section 3).
         """
         logits = h @ self.weights["output"] + self.weights["offset"]
-        return logits if self.clip is None else logits.div(self.clip).tanh().mul(self.clip)
+        return logits if self.clip is None else self.clip * (logits / self.clip).tanh()
 
     def state(self) -> dict[str, Any]:
         """Return its weights as lists."""
