@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -140,7 +141,7 @@ class Fit:
     evaluations: int
     stopped: tuple[str, ...]
 
-    @property
+    @cached_property
     def error(self) -> float:
         """The mean error over the trials; inf if one of them has no finite fit."""
         return float(np.mean(self.errors))

@@ -16,10 +16,9 @@ from deap_vsr.gp import variation
 from deap_vsr.gp.algorithms import Individual
 from deap_vsr.gp.toolbox import restricted
 from deap_vsr.neural.policy import Samples, Writer
-from deap_vsr.neural.scoring import Scorer
+from deap_vsr.neural.scoring import Scored, Scorer
 from deap_vsr.search.contract import Task
 from deap_vsr.tree import MaskedTree, primitive_set
-from deap_vsr.tree.operators import Array
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,10 @@ class Meld:
 
 @dataclass(frozen=True, eq=False)
 class Melded:
-    """What GP found: samples as if a policy had written them, their errors (n,) and keys."""
+    """What GP found: samples as if a policy had written them, and how they fit."""
 
     samples: Samples
-    errors: Array
-    keys: list[int]
+    scored: Scored
 
 
 def toolbox_of(task: Task, meld: Meld) -> base.Toolbox:
@@ -69,7 +67,7 @@ def _mutate(individual: Any, expr: Callable[..., Any], pset: gp.PrimitiveSetType
 
 
 def melded(
-    trees: Sequence[MaskedTree], errors: Array, keys: Sequence[int], toolbox: base.Toolbox, meld: Meld, writer: Writer,
+    trees: Sequence[MaskedTree], batch: Scored, toolbox: base.Toolbox, meld: Meld, writer: Writer,
     scorer: Scorer, seed: int,
 ) -> Melded | None:  # fmt: skip
     """Run GP from a batch; None where nothing new has come of it, or the search is over before it has ended.
@@ -82,17 +80,19 @@ def melded(
             evaluate(population);  hall <- best distinct of hall and population
         return the hall, without what was in the batch
     """
-    population = [_individual(tree, error) for tree, error in zip(trees, errors, strict=True)]
-    written = set(keys)
+    population = [_individual(tree, error) for tree, error in zip(trees, batch.errors, strict=True)]
+    written = set(batch.keys)
+    new: set[int] = set()
     hall: dict[int, tuple[float, list[int]]] = {}
     with _seeded(seed):
         for _ in range(meld.generations):
             parents = toolbox.select(population, len(population))
             population = _legal(algorithms.varAnd(parents, toolbox, meld.cxpb, meld.mutpb), parents, toolbox, writer)
             found = scorer.score(population)
-            if found is None:
+            if found is None or scorer.over:
                 return None
-            for individual, error, key in zip(population, *found, strict=True):
+            new.update(np.array(found.keys)[found.new].tolist())
+            for individual, error, key in zip(population, found.errors, found.keys, strict=True):
                 individual.fitness.values = (_finite(error),)
                 if key not in written and np.isfinite(error) and key not in hall:
                     hall[key] = float(error), writer.library.tokens(individual)
@@ -100,7 +100,8 @@ def melded(
     if not hall:
         return None
     samples = writer.replay([sequence for _, sequence in hall.values()])
-    return Melded(samples, np.array([error for error, _ in hall.values()]), list(hall))
+    errors = np.array([error for error, _ in hall.values()])
+    return Melded(samples, Scored(errors, list(hall), np.array([key in new for key in hall])))
 
 
 def _legal(

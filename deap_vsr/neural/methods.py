@@ -25,12 +25,13 @@ _PAPER: dict[str, Any] = {
     "batch": 1024,
     "epsilon": 0.02,
     "distinct": False,
+    "clip": None,
     "patience": None,
     "learning_rate": 0.0025,
     "entropy": 0.03,
     "gamma": 0.7,
     "max_samples": 150_000,
-    "rules": Rules(min_length=4, max_length=256, max_constants=10, uniform_arity=False),
+    "rules": Rules(min_length=4, max_length=256, max_constants=10, constants_each=None, uniform_arity=False),
 }
 _PAPER_MELD: dict[str, Any] = {"objective": "risk", "meld": Meld(generations=60, hall=25)}
 

@@ -37,9 +37,14 @@ class Policy:
     """
 
     def __init__(
-        self, n_tokens: int, hidden: int, rng: np.random.Generator, dtype: torch.dtype = torch.float32
+        self,
+        n_tokens: int,
+        hidden: int,
+        rng: np.random.Generator,
+        clip: float | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.hidden = hidden
+        self.hidden, self.clip = hidden, clip
         bias = np.zeros(4 * hidden)
         bias[hidden : 2 * hidden] = 1.0
         bound = np.sqrt(6.0 / (hidden + n_tokens))  # Glorot's
@@ -67,8 +72,12 @@ class Policy:
         return leave.sigmoid() * c.tanh(), c
 
     def logits(self, h: Tensor) -> Tensor:
-        """Return the logits of the next token, without priors: (..., L)."""
-        return h @ self.weights["output"] + self.weights["offset"]
+        """Return the logits of the next token, without priors: (..., L).
+
+        With `clip` they stay within it, so that no prior is ever overruled for good (Bello et al. 2016, section 3).
+        """
+        logits = h @ self.weights["output"] + self.weights["offset"]
+        return logits if self.clip is None else self.clip * (logits / self.clip).tanh()
 
     def state(self) -> dict[str, Any]:
         """Return its weights as lists."""

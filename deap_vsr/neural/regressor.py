@@ -31,14 +31,17 @@ class NeuralRegressor:
     epsilon : float, optional
         The share of a batch that is learnt from; None: all of it.
     distinct : bool
-        Whether a formula counts once in a batch, however often it was written; otherwise, as published, short ones that
-        fit fairly well soon are all that is learnt from.
+        Whether a formula is learnt from once, when it is first met; otherwise, as published, whenever it is written:
+        then short ones that fit fairly well soon are all that is written.
     learning_rate : float
         Of Adam.
     entropy, gamma : float
         Weight of the entropy in the loss, and its discount from token to token.
     hidden : int
         Units of the LSTM.
+    clip : float, optional
+        Within which the logits stay, C tanh(logits / C); None, as published: wherever they get. Then the soft length is
+        soon overruled, and every formula is as long as may be: its tail changes little, and so many fit as well.
     average : float
         Weight of the newest mean in the moving average of "vanilla".
     queue, queue_draws, queue_weight : of "queue"
@@ -68,6 +71,7 @@ class NeuralRegressor:
     entropy: float = 0.01
     gamma: float = 0.7
     hidden: int = 32
+    clip: float | None = 3.0
     average: float = 0.5
     queue: int = 10
     queue_draws: int = 1

@@ -15,7 +15,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.search.fits import MANY, data_state, fit_from, fit_state, fitted_on
 from deap_vsr.search.schema import FitState, WeightedData
 from deap_vsr.tree import MaskedTree
-from deap_vsr.tree.operators import Array
+from deap_vsr.tree.operators import Array, Flags, Indices
 from deap_vsr.tree.simplify import skeleton_key
 
 #: What runs a function over a list, in order: the one parallel seam, as DEAP's ``toolbox.map``.
@@ -37,6 +37,23 @@ class ScorerState(TypedDict):
     data: WeightedData
     errors: list[tuple[int, float]]
     leaders: list[FitState]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """How n formulas fit: errors (n,), their keys, and which of them had not been met before, (n,)."""
+
+    errors: Array
+    keys: list[int]
+    new: Flags
+
+    def __add__(self, other: Scored) -> Scored:
+        return Scored(np.append(self.errors, other.errors), self.keys + other.keys, np.append(self.new, other.new))
+
+    def first_met(self) -> Indices:
+        """Return the rows of formulas that had not been met before, each once; of all formulas where there are none."""
+        rows = np.sort(np.unique(self.keys, return_index=True)[1])
+        return rows[self.new[rows]] if self.new.any() else rows
 
 
 @dataclass
@@ -77,10 +94,11 @@ class Scorer:
         """Whether there is nothing more to do, or nothing left to do it with."""
         return self.solved or self.budget.used_up() is not None
 
-    def score(self, trees: Sequence[MaskedTree]) -> tuple[Array, list[int]] | None:
-        """Return errors (n,) and keys of formulas; None where the search is over before all are known.
+    def score(self, trees: Sequence[MaskedTree]) -> Scored | None:
+        """Return how formulas fit; None where the budget is used up before all are known.
 
-        What has been met before is not fitted again.
+        What has been met before is not fitted again. All are fitted even where one of them solves the task: the
+        shortest that does is wanted, as the first one often has constants that hide one another.
         """
         keys = [skeleton_key(tree) for tree in trees]
         new = {key: tree for key, tree in zip(keys, trees, strict=True) if key not in self.errors}
@@ -89,7 +107,7 @@ class Scorer:
         few = self.budget.evaluations_left() < MANY * CHUNK
         size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
         for begin in range(0, len(waiting), size):
-            if self.best is not None and self.over:
+            if self.best is not None and self.budget.used_up() is not None:
                 return None
             part = waiting[begin : begin + size]
             for (key, _), first in zip(part, self.map(self._fit(), [tree for _, tree in part]), strict=True):
@@ -101,7 +119,7 @@ class Scorer:
         errors = np.array([self.errors[key] for key in keys])
         if len(self.errors) > MAX_KNOWN:
             self.errors = dict(list(self.errors.items())[MAX_KNOWN // 2 :])
-        return errors, keys
+        return Scored(errors, keys, np.array([key in new for key in keys], bool))
 
     def rank(self, outcome: Fit) -> tuple[float, int]:
         """Return the order of fits: by error, and by length where the task is solved."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -99,6 +100,12 @@ class Library:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def n_variables(self) -> int:
+        """How many variables may be sampled."""
+        alone = np.array([len(nodes) == 1 for nodes in self.nodes])
+        return int((self.variables & self.offered & alone).sum())
 
     @property
     def empty(self) -> int:

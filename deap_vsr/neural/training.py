@@ -121,7 +121,7 @@ class Training:
     def _begin(self) -> None:
         """Begin with a policy that has learnt nothing."""
         regressor = self.regressor
-        self.policy = Policy(len(self.writer.library), regressor.hidden, self.rng)
+        self.policy = Policy(len(self.writer.library), regressor.hidden, self.rng, regressor.clip)
         self.adam = torch.optim.Adam(list(self.policy.weights.values()), lr=regressor.learning_rate)
         self.queue, self.average = Queue(regressor.queue), Average(regressor.average)
         self.reached, self.waited = math.inf, 0
@@ -133,32 +133,24 @@ class Training:
         while not self._over():
             samples = self.writer.sample(self.policy, self.regressor.batch, self.rng)
             trees = self._trees(samples)
-            before = len(self.scorer.errors)
-            found = self.scorer.score(trees)
-            if found is None:
+            scored = self.scorer.score(trees)
+            if scored is None or self.scorer.over:
                 break
-            errors, keys = found
             self.samples += len(samples)
             if self.toolbox is not None:
                 seed = int(self.rng.integers(2**63))
-                more = melded(
-                    trees, errors, keys, self.toolbox, self.regressor.meld, self.writer, self.scorer, seed
-                )  # fmt: skip
+                more = melded(trees, scored, self.toolbox, self.regressor.meld, self.writer, self.scorer, seed)
                 self.samples += len(samples) * self.regressor.meld.generations
                 if self.scorer.over:
                     break
                 if more is not None:
-                    samples = Samples.joined([samples, more.samples])
-                    errors, keys = np.append(errors, more.errors), keys + more.keys
-            self.stale = self.stale + len(samples) if len(self.scorer.errors) == before else 0
+                    samples, scored = Samples.joined([samples, more.samples]), scored + more.scored
+            errors = scored.errors
+            self.stale = 0 if scored.new.any() else self.stale + len(samples)
             best = int(np.argmin(errors))
-            self.queue.push(float(errors[best]), keys[best], samples.sequence(best))
-            if self.regressor.distinct:
-                _, first = np.unique(keys, return_index=True)
-                first.sort()
-                entropy = self._learn(samples[first], reward_of(errors[first]))
-            else:
-                entropy = self._learn(samples, reward_of(errors))
+            self.queue.push(float(errors[best]), scored.keys[best], samples.sequence(best))
+            rows = scored.first_met() if self.regressor.distinct else np.arange(len(samples))
+            entropy = self._learn(samples[rows], reward_of(errors[rows]))
             self.iterations += 1
             self.waited = 0 if errors[best] < self.reached else self.waited + len(samples)
             self.reached = min(self.reached, float(errors[best]))

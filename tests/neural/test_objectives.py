@@ -49,12 +49,13 @@ LOSSES = {
 }
 
 
+@pytest.mark.parametrize("clip", [None, 0.5])
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_gradient_of_each_loss_is_that_of_finite_differences(name):
+def test_the_gradient_of_each_loss_is_that_of_finite_differences(name, clip):
     rng = np.random.default_rng(0)
     form = Form.of(MaskedTree.from_infix("x1*C").with_mask([0, 0, 1]))
     writer = Writer(Library.of(("add", "const"), (0,), form.frozen), form, Rules(max_length=5, stay=0.1))
-    policy = Policy(len(writer.library), 3, rng, torch.float64)
+    policy = Policy(len(writer.library), 3, rng, clip, torch.float64)
     for weight in policy.weights.values():
         weight.data += torch.tensor(rng.normal(0.0, 0.5, weight.shape))
     samples = writer.sample(policy, 30, rng)
@@ -85,6 +86,27 @@ def test_forced_tokens_have_no_part_in_the_log_probability():
     assert neglogp.item() == pytest.approx(-np.log(0.25), rel=1e-5)
 
 
+def test_a_formula_is_learnt_from_once():
+    task = make_task(lambda X: X[:, 0], evaluations=1_000)
+    scorer = Training(NeuralRegressor(), task).scorer
+    trees = [MaskedTree.from_infix(text) for text in ("sin(x1)", "x1*x2", "x2*x1")]
+    assert scorer.score(trees).first_met().tolist() == [0, 1]
+    trees.insert(1, MaskedTree.from_infix("cos(x1)"))
+    assert scorer.score(trees).first_met().tolist() == [1]
+    assert scorer.score(trees).first_met().tolist() == [0, 1, 2]  # where nothing is new, from all of them
+
+
+def test_logits_stay_where_they_are_kept():
+    rng = np.random.default_rng(0)
+    h = torch.tensor(rng.normal(size=(50, 4)), dtype=torch.float32)
+    loose, kept = (Policy(6, 4, np.random.default_rng(1), clip) for clip in (None, 3.0))
+    for policy in (loose, kept):
+        policy.weights["output"].data *= 100.0
+    assert loose.logits(h).abs().max() > 30.0
+    assert kept.logits(h).abs().max() <= 3.0
+    assert torch.equal(loose.logits(h).sign(), kept.logits(h).sign())
+
+
 def test_the_queue_holds_the_best_distinct_formulas():
     queue = Queue(3)
     for error, key in [(0.5, 1), (0.1, 2), (0.1, 2), (0.3, 3), (0.2, 4), (np.inf, 5), (0.9, 6)]:
@@ -105,14 +127,16 @@ def test_meld_returns_legal_formulas_that_the_policy_did_not_write(frozen):
     run = Training(NeuralRegressor(batch=60, meld=Meld(3, 20)), task)
     samples = run.writer.sample(run.policy, 60, run.rng)
     trees = run._trees(samples)
-    errors, keys = run.scorer.score(trees)
-    found = melded(trees, errors, keys, toolbox_of(task, Meld(3)), Meld(3, 20), run.writer, run.scorer, 5)
-    assert 5 < len(found.keys) <= 20
-    assert not set(found.keys) & set(keys)
-    assert len(set(found.keys)) == len(found.keys)
+    batch = run.scorer.score(trees)
+    found = melded(trees, batch, toolbox_of(task, Meld(3)), Meld(3, 20), run.writer, run.scorer, 5)
+    keys = found.scored.keys
+    assert 5 < len(keys) <= 20
+    assert not set(keys) & set(batch.keys)
+    assert len(set(keys)) == len(keys)
+    assert found.scored.new.all()
     assert found.samples.legal.all()
-    again = [run.writer.form.tree(found.samples.sequence(row), run.writer.library) for row in range(len(found.keys))]
-    assert run.scorer.score(again)[1] == found.keys
+    again = [run.writer.form.tree(found.samples.sequence(row), run.writer.library) for row in range(len(keys))]
+    assert run.scorer.score(again).keys == keys
     if frozen:
         assert all([n.name for n in tree if not is_mutable(n)] == ["add", "mul", "x1", "0.25"] for tree in again)
 
@@ -121,6 +145,16 @@ def test_meld_finds_better_formulas_than_it_was_given():
     task = make_task(lambda X: X[:, 0] * X[:, 1] * X[:, 1] + np.sin(X[:, 0]), evaluations=100_000)
     run = Training(NeuralRegressor(batch=60, meld=Meld(5)), task)
     trees = run._trees(run.writer.sample(run.policy, 60, run.rng))
-    errors, keys = run.scorer.score(trees)
-    found = melded(trees, errors, keys, run.toolbox, Meld(5), run.writer, run.scorer, 5)
-    assert found.errors.min() < errors.min()
+    batch = run.scorer.score(trees)
+    found = melded(trees, batch, run.toolbox, Meld(5), run.writer, run.scorer, 5)
+    assert found.scored.errors.min() < batch.errors.min()
+
+
+def test_what_gp_meets_again_is_not_new():
+    task = make_task(lambda X: np.sin(5.0 * X[:, 0]) * X[:, 1], evaluations=100_000)
+    run = Training(NeuralRegressor(batch=60, meld=Meld(3, 20)), task)
+    trees = run._trees(run.writer.sample(run.policy, 60, run.rng))
+    batch = run.scorer.score(trees)
+    for new in (True, False):
+        found = melded(trees, batch, run.toolbox, Meld(3, 20), run.writer, run.scorer, 5)
+        assert set(found.scored.new) == {new}

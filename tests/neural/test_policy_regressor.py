@@ -54,6 +54,13 @@ def test_no_formula_is_fitted_twice():
     assert len(met) == len(set(met)) > 100
 
 
+def test_of_formulas_that_solve_a_task_the_shortest_of_a_batch_is_the_answer():
+    task = make_task(lambda X: 0.3 + 2.0 * X[:, 0], columns=(0,), evaluations=10**6)
+    best, *_ = NeuralRegressor(batch=1_000).regress(task)
+    assert best.errors.max() <= task.target
+    assert len(best.tree) == 5
+
+
 def test_only_the_new_variable_is_written_into_slots():
     form = MaskedTree.from_infix("x1*C").with_mask([0, 0, 1])
     task = hard_task(candidates=[form], columns=(1,))
@@ -127,6 +134,9 @@ def test_the_published_numbers_are_those_of_the_paper():
     assert {paper(name).epsilon for name in BASELINES} == {0.02}
     assert (paper("gpmeld").meld.generations, paper("gpmeld").meld.hall, paper("gpmeld").objective) == (60, 25, "risk")
     assert paper("vpg").objective == "vanilla"
+    assert {(paper(name).clip, paper(name).distinct, paper(name).rules.constants_each) for name in BASELINES} == {
+        (None, False, None)
+    }
     assert paper("dsr").optimizer == "BFGS"
 
 

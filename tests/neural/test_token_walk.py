@@ -148,6 +148,15 @@ def test_every_sample_obeys_every_hard_prior(spread):
                     above = parents[above]
 
 
+@pytest.mark.parametrize("coefficients", [False, True])
+@pytest.mark.parametrize("columns", [(0,), (0, 1)])
+def test_there_are_so_many_constants_for_each_variable(columns, coefficients):
+    own = writer(rules=Rules(constants_each=1), columns=columns, coefficients=coefficients)
+    written = drawn(own, 500, spread=0.5)
+    constants = [own.library.constants[written.sequence(row)].sum() for row in range(len(written))]
+    assert max(constants) == len(columns)
+
+
 def test_frozen_nodes_are_forced_and_only_what_is_offered_is_sampled():
     own = writer(FROZEN, columns=(1,), functions=("add", "mul", "const"))
     for tree in trees(own, drawn(own, 400, spread=0.5)):
