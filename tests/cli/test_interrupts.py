@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, discover
+from deap_vsr import CallableOracle, cli, discover
 from deap_vsr.interrupts import PATIENCE, Interrupts
 from deap_vsr.lab.budget import Budget
 
@@ -39,7 +39,7 @@ def test_a_signal_ends_a_search_with_the_best_so_far_and_its_own_exit_code(numbe
     assert "Traceback" not in said
 
 
-def test_only_the_first_signal_and_one_that_is_repeated_often_interrupt(capsys):
+def test_only_the_first_signal_and_one_that_is_repeated_often_interrupt(capfd):
     interrupts = Interrupts()
     with pytest.raises(KeyboardInterrupt):
         interrupts._take(signal.SIGTERM, None)
@@ -48,7 +48,47 @@ def test_only_the_first_signal_and_one_that_is_repeated_often_interrupt(capsys):
     with pytest.raises(KeyboardInterrupt):
         interrupts._take(signal.SIGINT, None)
     assert (interrupts.exit_code(130), interrupts.exit_code(2)) == (130, 2)
-    assert "give that up" in capsys.readouterr().err
+    assert "give that up" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "code"),
+    [
+        ("typer", signal.SIGINT, 130),
+        ("numpy.linalg", signal.SIGTERM, 143),
+        ("scipy.special", signal.SIGTERM, 143),
+        ("numba.core.types", signal.SIGINT, 130),
+    ],
+)
+def test_a_signal_while_modules_are_loaded_is_one_line_at_most(module, number, code):
+    # Fails at 7ff2e9b: a traceback for SIGINT, -15 for SIGTERM.
+    program = f"""
+import os, sys
+class Signalling:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Signalling())
+sys.argv = ["vsr", "discover", "feynman-unit/I.39.22"]
+from deap_vsr.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.strip() in ("", "interrupted")
+
+
+def test_what_an_extension_makes_of_an_interrupt_is_an_interrupt(monkeypatch, capsys):
+    def converted():
+        interrupts.count = 1
+        raise SystemError("an exception set within another")
+
+    interrupts = Interrupts()
+    monkeypatch.setattr(cli, "app", converted)
+    monkeypatch.setattr(interrupts, "ignore", lambda: None)
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(interrupts)
+    assert (leaving.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
