@@ -9,7 +9,10 @@ def main() -> None:
     from deap_vsr.cli import main as run
 
     interrupts.loading = False
-    run(interrupts)
+    try:
+        run(interrupts)
+    finally:
+        interrupts.ignore()
 
 
 if __name__ == "__main__":

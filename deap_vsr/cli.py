@@ -75,7 +75,6 @@ def main(interrupts: Interrupts | None = None) -> None:
             raise
         errors.print("interrupted")  # what is raised within an extension may come out as another exception
         code = 130
-    interrupts.ignore()
     sys.exit(interrupts.exit_code(code) if isinstance(code, int) else code)
 
 

@@ -85,7 +85,6 @@ def test_what_an_extension_makes_of_an_interrupt_is_an_interrupt(monkeypatch, ca
 
     interrupts = Interrupts()
     monkeypatch.setattr(cli, "app", converted)
-    monkeypatch.setattr(interrupts, "ignore", lambda: None)
     with pytest.raises(SystemExit) as leaving:
         cli.main(interrupts)
     assert (leaving.value.code, capsys.readouterr().err) == (130, "interrupted\n")
