@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from types import FrameType
 
 #: The exit code behind a signal, as shells count.
 EXIT = {signal.SIGINT: 130, signal.SIGTERM: 143}
+#: Seconds after which an interrupt that was lost comes again.
+AGAIN = 0.01
 #: So many signals after the first are not obeyed: a second Ctrl-C would lose the result that the first asked for.
 PATIENCE = 2
 
@@ -34,18 +37,32 @@ class Interrupts:
 
     def install(self) -> Interrupts:
         """Take the signals over, where that can be done: in the main thread."""
-        self._each(self._take)
+        if self._each(self._take):
+            signal.signal(signal.SIGALRM, self._take_again)
+            sys.unraisablehook = self._lost
         return self
 
     def ignore(self) -> None:
         """Hear no more of them: what there was to say has been said, and the process ends."""
         self._each(signal.SIG_IGN)
 
-    def _each(self, handler: signal._HANDLER) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in EXIT:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as for a command behind nohup
-                    signal.signal(number, handler)
+    def _each(self, handler: signal._HANDLER) -> bool:
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        for number in EXIT:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as for a command behind nohup
+                signal.signal(number, handler)
+        return True
+
+    def _lost(self, what: sys.UnraisableHookArgs) -> None:
+        """Let an interrupt come again that was raised where nobody can catch it: in a callback, or a destructor."""
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        else:
+            sys.__unraisablehook__(what)
+
+    def _take_again(self, number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
 
     def _take(self, number: int, frame: FrameType | None) -> None:
         self.count += 1

@@ -78,6 +78,24 @@ main()
     assert done.stderr.strip() in ("", "interrupted")
 
 
+def test_an_interrupt_that_is_lost_in_a_callback_comes_again():
+    # Fails at 7ff2e9b: "Exception ignored on calling ctypes callback function", and the run went on.
+    program = """
+import ctypes, os, signal, time
+from deap_vsr.interrupts import Interrupts
+interrupts = Interrupts().install()
+callback = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))
+try:
+    callback()
+    for _ in range(100_000):
+        time.sleep(1e-4)
+except KeyboardInterrupt:
+    print(interrupts.exit_code(130))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("143", "")
+
+
 def test_what_an_extension_makes_of_an_interrupt_is_an_interrupt(monkeypatch, capsys):
     def converted():
         interrupts.count = 1
