@@ -6,6 +6,7 @@ likewise. The exit code is 1 where a promise was not kept.
 
 import csv
 import json
+import math
 import os
 import random
 import shutil
@@ -14,8 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +65,74 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
 
 
+@cache
+def loaded() -> Callable[[], None]:
+    """Return the command; all that it loads has been loaded then."""
+    from deap_vsr import cli, discover, terminal  # noqa: F401
+    from deap_vsr.__main__ import main
+
+    for method in METHODS:
+        discover(PROBLEM, method, max_evaluations=500)
+    return main
+
+
+class Forked:
+    """A command in a process that is forked where all modules are loaded: what takes two seconds is done once.
+
+    It has of `subprocess.Popen` what is needed here.
+    """
+
+    def __init__(self, given: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        main = loaded()
+        self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            os.environ.update(environment or {})
+            os.dup2(self.out.fileno(), 1)
+            os.dup2(self.said.fileno(), 2)
+            sys.argv = ["vsr", *given[3:]]  # behind python -m deap_vsr
+            code: Any = 1
+            try:
+                main()
+            except SystemExit as leaving:
+                code = leaving.code or 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                with suppress(Exception):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(code)
+
+    def wait(self, timeout: float = math.inf) -> int:
+        """Return the exit code, as Popen does."""
+        until = time.monotonic() + timeout
+        while self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("vsr", timeout)
+            else:
+                time.sleep(0.01)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Signal it, if it has not ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def communicate(self, timeout: float = math.inf) -> tuple[str, str]:
+        """Return what it has printed and said, when it has ended."""
+        self.wait(timeout)
+        told = []
+        for file in (self.out, self.said):
+            file.seek(0)
+            told.append(file.read())
+        return told[0], told[1]
+
+
 # --- kills --------------------------------------------------------------------------------
 
 
@@ -71,20 +143,30 @@ class Killer:
         self.count, self.killed, self.rng = count, 0, random.Random(seed)
         self.left: list[str] = []
 
-    def run(self, given: Sequence[str], took: float, most: int = 3) -> subprocess.CompletedProcess[str]:
-        """Run a command, killed up to so many times before it is left alone; `took` is about how long it takes."""
+    def run(self, given: Sequence[str], took: float, most: int = 3) -> None:
+        """Start a command up to so many times, and kill it each time; `took` is about how long it takes."""
         for _ in range(self.rng.randint(1, most)):
             mark = f"kill-{os.getpid()}-{self.killed}"
             nowhere, environment = subprocess.DEVNULL, os.environ | {MARK: mark}
-            process = subprocess.Popen(given, stdout=nowhere, stderr=nowhere, env=environment)
+            process: Any
+            if given[3] == "discover":
+                process = Forked(given)
+            else:
+                process = subprocess.Popen(given, stdout=nowhere, stderr=nowhere, env=environment)
             try:
                 process.wait(self.rng.uniform(0.05, 1.0) * took)
             except subprocess.TimeoutExpired:
                 self.killed += 1
-            process.kill()
+            process.send_signal(signal.SIGKILL)
             process.wait()
             self.left += left_behind(mark)
-        return done(given)
+
+
+def forked(given: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command where all modules are loaded."""
+    process = Forked(given)
+    out, said = process.communicate()
+    return subprocess.CompletedProcess(given, process.wait(), out, said)
 
 
 def kept(method: str, folder: Path) -> list[str]:
@@ -101,12 +183,14 @@ def killed_searches(killer: Killer) -> int:
     wrong, tried, whole, took = 0, 0, {}, {}
     for method in METHODS:
         begun = time.perf_counter()
-        whole[method] = outcome(done(command(method)).stdout)
+        whole[method] = outcome(forked(command(method)).stdout)
         took[method] = time.perf_counter() - begun
     while killer.killed < killer.count:
         method, tried = METHODS[tried % len(METHODS)], tried + 1
         with tempfile.TemporaryDirectory() as name:
-            end = killer.run(command(method, *kept(method, Path(name))), took[method])
+            given = command(method, *kept(method, Path(name)))
+            killer.run(given, took[method])
+            end = forked(given)
         if end.returncode or outcome(end.stdout) != whole[method]:
             wrong += 1
             print(f"{method}: another result after a kill: {end.stderr[-300:]}", flush=True)
@@ -121,7 +205,10 @@ def killed_comparisons(killer: Killer) -> int:
         took, whole, wrong = time.perf_counter() - begun, rows(Path(name) / "whole"), int(end.returncode != 0)
         while killer.killed < killer.count:
             folder = Path(name) / str(killer.killed)
-            end = killer.run(vsr("compare", *SUITE, "--jobs", "2", "--out", folder, "--resume"), took, 8)
+            given = vsr("compare", *SUITE, "--jobs", "2", "--out", folder, "--resume")
+            killer.run(given, took, 8)
+            end = done(given)
+            print(f"compare: {killer.killed} kills so far", flush=True)
             if end.returncode or rows(folder) != whole:
                 wrong += 1
                 print(f"compare: something else after a kill: {end.stderr[-300:]}", flush=True)
@@ -162,8 +249,13 @@ def killed_campaigns(killer: Killer) -> int:
 
         whole, wrong = campaign(Path(name) / "whole", plainly), 0
         took = (time.perf_counter() - begun) / n_commands["all"]
+
+        def killed(given: Sequence[str]) -> subprocess.CompletedProcess[str]:
+            killer.run(given, took)
+            return done(given)
+
         while killer.killed < killer.count:
-            found = campaign(Path(name) / str(killer.killed), lambda given: killer.run(given, took))
+            found = campaign(Path(name) / str(killer.killed), killed)
             if found != whole:
                 wrong += 1
                 print(f"lab: something else after a kill: {found[-300:]}", flush=True)
@@ -239,7 +331,11 @@ def wait_and_signal(
     """Run a command, signal it after so long; returns its exit code, what it printed and said, and what is left."""
     environment = os.environ | {"TMPDIR": str(places), MARK: mark}
     pipe = subprocess.PIPE
-    process = subprocess.Popen(given, stdout=pipe, stderr=pipe, text=True, env=environment)
+    process: Any
+    if given[3] == "discover" and "--target" not in given:
+        process = Forked(given, environment)
+    else:
+        process = subprocess.Popen(given, stdout=pipe, stderr=pipe, text=True, env=environment)
     try:
         out, said = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -262,7 +358,7 @@ def interrupts(what: str = "discover", count: int = 100, seed: int = 0) -> None:
         if what != "discover":
             each = prepared(Path(name))
             each = each if what == "others" else {what: each[what]}
-        took = dict.fromkeys(each, 10.0)
+        took = dict.fromkeys(each, 5.0 if what == "discover" else 10.0)
         for number in range(count):
             called = list(each)[number % len(each)]
             kind, code = rng.choice(((signal.SIGINT, 130), (signal.SIGTERM, 143)))
@@ -276,6 +372,8 @@ def interrupts(what: str = "discover", count: int = 100, seed: int = 0) -> None:
             if ended:
                 took[called] = min(took[called], time.perf_counter() - begun)
             formula = what == "discover" and out.strip() and json.loads(out)["expression"]
+            if number % 10 == 9:
+                print(f"{number + 1} signals so far, {wrong} wrong", flush=True)
             seen["done before" if ended else "with a formula" if formula else "without one" if out else "early"] += 1
             bad = [f"exit code {found} instead of {code}"] if found not in (code, 0) else []
             bad += ["a traceback"] if "Traceback" in said or "Exception ignored" in said else []
