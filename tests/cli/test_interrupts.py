@@ -1,5 +1,6 @@
 """Signals, full disks and empty names on the command line: an exit code and one line, no traceback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, cli, discover
+from deap_vsr import CallableOracle, cli, discover, result
 from deap_vsr.interrupts import PATIENCE, Interrupts
 from deap_vsr.lab.budget import Budget
 
@@ -108,6 +109,20 @@ def test_what_an_extension_makes_of_an_interrupt_is_an_interrupt(monkeypatch, ca
     assert (leaving.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
+def test_an_interrupt_of_the_judge_does_not_lose_what_was_found(monkeypatch, capsys):
+    # Fails at 7ff2e9b: nothing was printed.
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(result, "judge", interrupted)
+    monkeypatch.setattr(sys, "argv", ["vsr", "discover", "feynman-unit/I.39.22", "--max-queries", "2000", "--json"])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    found = json.loads(capsys.readouterr().out)
+    assert (leaving.value.code, found["stopped_by"], found["recovered"]) == (130, "interrupted", None)
+    assert found["expression"]
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
 def test_a_full_disk_behind_the_output_is_one_line():
     with open("/dev/full", "w") as full:
@@ -117,9 +132,9 @@ def test_a_full_disk_behind_the_output_is_one_line():
 
 
 def test_memory_is_a_limit_and_the_best_so_far_is_returned():
-    result = discover("trigonometric/inv/6-6-10/prog_0", "gp", max_evaluations=10**7, max_memory=1.0)
-    assert result.stopped_by == "memory"
-    assert "memory was used up" in result.reason
+    found = discover("trigonometric/inv/6-6-10/prog_0", "gp", max_evaluations=10**7, max_memory=1.0)
+    assert found.stopped_by == "memory"
+    assert "memory was used up" in found.reason
     assert Budget(memory=1e9).used_up() is None
 
 
@@ -127,6 +142,6 @@ def test_what_varies_behind_an_offset_is_not_found_as_a_constant():
     # Fails at 95877ac: y = 1e14 + x1*x2 was found as 1e14, or as 1e14 + x1.
     oracle = CallableOracle(lambda X: 1e14 + X[:, 0] * X[:, 1], [(1.0, 2.0)] * 2, ["add", "mul", "const"])
     for method in ("vsr", "gp"):
-        result = discover(oracle, method, max_evaluations=3000, max_queries=3000)
+        found = discover(oracle, method, max_evaluations=3000, max_queries=3000)
         x = np.array([[1.1, 1.9]])
-        assert result.status != "found" or abs(result.tree.evaluate(x)[0] - oracle.evaluate(x)[0]) < 0.1
+        assert found.status != "found" or abs(found.tree.evaluate(x)[0] - oracle.evaluate(x)[0]) < 0.1
