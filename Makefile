@@ -43,8 +43,9 @@ fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
 dependable: $(VENV)/.installed-test
-	$(BIN)/python benchmarks/dependable.py kills --count 50
-	$(BIN)/python benchmarks/dependable.py interrupts --count 100
+	for what in discover compare lab; do $(BIN)/python benchmarks/dependable.py kills --what $$what || exit 1; done
+	for what in discover others; do $(BIN)/python benchmarks/dependable.py interrupts --what $$what || exit 1; done
+	$(BIN)/python benchmarks/dependable.py places
 	$(BIN)/python benchmarks/dependable.py determinism --count 20
 	$(BIN)/python benchmarks/dependable.py memory --count 500
 

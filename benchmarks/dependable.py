@@ -1,17 +1,25 @@
-"""Promises that take minutes to try: kills, interrupts, determinism, memory. One line for each, with what was seen.
+"""Promises that take minutes to try: kills, interrupts, bad places, determinism, memory; a line for each that is seen.
 
-``python benchmarks/dependable.py kills --count 50``; `interrupts`, `determinism`, `memory` likewise. The exit code is 1
-where a promise was not kept.
+``python benchmarks/dependable.py kills --what compare --count 50``; `interrupts`, `places`, `determinism`, `memory`
+likewise. The exit code is 1 where a promise was not kept.
 """
 
+import csv
 import json
+import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +28,25 @@ import typer
 app = typer.Typer(help=(__doc__ or "").partition("\n")[0], pretty_exceptions_enable=False)
 PROBLEM = "trigonometric/inv/3-2-2/prog_1"
 METHODS = ("vsr", "vsr-gp", "vsr-mcts", "gp", "mcts")
-#: What two runs of the same seed may differ in.
+#: What two runs of the same seed may differ in; of the rows of a comparison too.
 VOLATILE = ("seconds", "peak_memory_mb", "points_read", "batches")
+ROW_VOLATILE = ("seconds", "peak_memory_mb", "trace", "result")
+SUITE = ("trigonometric/inv/2-1-1/prog_[01].json", "--methods", "gp,vsr", "--max-evaluations", "3000")
+#: By which processes that a command leaves behind are known.
+MARK = "VSR_DEPENDABLE"
 
 
-def command(method: str, *more: str, evaluations: int = 40_000) -> list[str]:
+def vsr(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "deap_vsr", *map(str, arguments)]
+
+
+def done(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, **how)
+
+
+def command(method: str, *more: str, evaluations: int = 20_000) -> list[str]:
     limits = ["--max-evaluations", str(evaluations), "--max-queries", "6000"]
-    return [sys.executable, "-m", "deap_vsr", "discover", PROBLEM, "--method", method, *limits, "--json", *more]
+    return vsr("discover", PROBLEM, "--method", method, *limits, "--json", *more)
 
 
 def outcome(text: str) -> dict[str, Any]:
@@ -38,6 +58,117 @@ def outcome(text: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in VOLATILE}
 
 
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a comparison, in an order of their own, without what may differ."""
+    lines = (folder / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [{key: value for key, value in json.loads(line).items() if key not in ROW_VOLATILE} for line in lines]
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+@cache
+def loaded() -> Callable[[], None]:
+    """Return the command; all that it loads has been loaded then."""
+    from deap_vsr import cli, discover, terminal  # noqa: F401
+    from deap_vsr.__main__ import main
+
+    for method in METHODS:
+        discover(PROBLEM, method, max_evaluations=500)
+    return main
+
+
+class Forked:
+    """A command in a process that is forked where all modules are loaded: what takes two seconds is done once.
+
+    It has of `subprocess.Popen` what is needed here.
+    """
+
+    def __init__(self, given: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        main = loaded()
+        self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            os.environ.update(environment or {})
+            os.dup2(self.out.fileno(), 1)
+            os.dup2(self.said.fileno(), 2)
+            sys.argv = ["vsr", *given[3:]]  # behind python -m deap_vsr
+            code: Any = 1
+            try:
+                main()
+            except SystemExit as leaving:
+                code = leaving.code or 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                with suppress(Exception):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(code)
+
+    def wait(self, timeout: float = math.inf) -> int:
+        """Return the exit code, as Popen does."""
+        until = time.monotonic() + timeout
+        while self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > until:
+                raise subprocess.TimeoutExpired("vsr", timeout)
+            else:
+                time.sleep(0.01)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Signal it, if it has not ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def communicate(self, timeout: float = math.inf) -> tuple[str, str]:
+        """Return what it has printed and said, when it has ended."""
+        self.wait(timeout)
+        told = []
+        for file in (self.out, self.said):
+            file.seek(0)
+            told.append(file.read())
+        return told[0], told[1]
+
+
+# --- kills --------------------------------------------------------------------------------
+
+
+class Killer:
+    """Runs commands, and kills them (-9) at random moments until there have been enough."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self.count, self.killed, self.rng = count, 0, random.Random(seed)
+        self.left: list[str] = []
+
+    def run(self, given: Sequence[str], took: float, most: int = 3) -> None:
+        """Start a command up to so many times, and kill it each time; `took` is about how long it takes."""
+        for _ in range(self.rng.randint(1, most)):
+            mark = f"kill-{os.getpid()}-{self.killed}"
+            nowhere, environment = subprocess.DEVNULL, os.environ | {MARK: mark}
+            process: Any
+            if given[3] == "discover":
+                process = Forked(given)
+            else:
+                process = subprocess.Popen(given, stdout=nowhere, stderr=nowhere, env=environment)
+            try:
+                process.wait(self.rng.uniform(0.05, 1.0) * took)
+            except subprocess.TimeoutExpired:
+                self.killed += 1
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self.left += left_behind(mark)
+
+
+def forked(given: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command where all modules are loaded."""
+    process = Forked(given)
+    out, said = process.communicate()
+    return subprocess.CompletedProcess(given, process.wait(), out, said)
+
+
 def kept(method: str, folder: Path) -> list[str]:
     """Return options with which a run that was killed goes on."""
     return (
@@ -47,79 +178,299 @@ def kept(method: str, folder: Path) -> list[str]:
     )
 
 
-@app.command()
-def kills(count: int = 50, seed: int = 0) -> None:
-    """Kill runs of every method at random moments (kill -9): they come to what an uninterrupted run comes to."""
-    rng, wrong, killed, tried = random.Random(seed), 0, 0, 0
-    whole = {}
+def killed_searches(killer: Killer) -> int:
+    """Kill discover, method by method; returns how many runs came to something else."""
+    wrong, tried, whole, took = 0, 0, {}, {}
     for method in METHODS:
         begun = time.perf_counter()
-        whole[method] = outcome(subprocess.run(command(method), capture_output=True, text=True, check=True).stdout)
-        whole[method]["took"] = time.perf_counter() - begun
-    while killed < count:
+        whole[method] = outcome(forked(command(method)).stdout)
+        took[method] = time.perf_counter() - begun
+    while killer.killed < killer.count:
         method, tried = METHODS[tried % len(METHODS)], tried + 1
         with tempfile.TemporaryDirectory() as name:
             given = command(method, *kept(method, Path(name)))
-            for _ in range(rng.randint(1, 3)):
-                process = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                time.sleep(rng.uniform(0.1, 0.9) * whole[method]["took"])
-                killed += process.poll() is None
-                process.kill()
-                process.wait()
-            done = subprocess.run(given, capture_output=True, text=True, check=False)
-            expected = {key: value for key, value in whole[method].items() if key != "took"}
-            if done.returncode or outcome(done.stdout) != expected:
+            killer.run(given, took[method])
+            end = forked(given)
+        if end.returncode or outcome(end.stdout) != whole[method]:
+            wrong += 1
+            print(f"{method}: another result after a kill: {end.stderr[-300:]}", flush=True)
+    return wrong
+
+
+def killed_comparisons(killer: Killer) -> int:
+    """Kill comparisons, with --resume after each; returns how many came to something else."""
+    with tempfile.TemporaryDirectory() as name:
+        begun = time.perf_counter()
+        end = done(vsr("compare", *SUITE, "--jobs", "2", "--out", f"{name}/whole"))
+        took, whole, wrong = time.perf_counter() - begun, rows(Path(name) / "whole"), int(end.returncode != 0)
+        while killer.killed < killer.count:
+            folder = Path(name) / str(killer.killed)
+            given = vsr("compare", *SUITE, "--jobs", "2", "--out", folder, "--resume")
+            killer.run(given, took, 8)
+            end = done(given)
+            print(f"compare: {killer.killed} kills so far", flush=True)
+            if end.returncode or rows(folder) != whole:
                 wrong += 1
-                print(f"{method}: another result after a kill: {done.stderr[-300:]}", flush=True)
-    print(f"{killed} kills, {wrong} runs with another result")
-    raise typer.Exit(bool(wrong))
+                print(f"compare: something else after a kill: {end.stderr[-300:]}", flush=True)
+    return wrong
+
+
+def campaign(folder: Path, run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]]) -> str:
+    """Run a campaign of y = 3.4*E*S/(0.8 + S) to its end; returns what was asked and measured."""
+    limits = ["--noise", "exact", "--points", "60", "--operators", "add,mul,div,const", "--sheet", "6"]
+    done(vsr("lab", "init", folder, "--knob", "E=0.1:2", "--knob", "S=0.1:5", "--output", "v", *limits))
+    while True:
+        end = run(vsr("lab", "ask", folder, "--json"))
+        if end.returncode:
+            return end.stderr
+        sheet = json.loads(end.stdout)
+        if not sheet["rows"]:
+            break
+        answers = [{**row, "v": 3.4 * row["E"] * row["S"] / (0.8 + row["S"])} for row in sheet["rows"]]
+        filled = folder / "filled.csv"
+        with filled.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(answers[0]))
+            writer.writeheader()
+            writer.writerows(answers)
+        end = run(vsr("lab", "tell", folder, filled))
+        if end.returncode:
+            return end.stderr
+    return "".join((folder / name).read_text(encoding="utf-8") for name in ("asked.csv", "measured.csv"))
+
+
+def killed_campaigns(killer: Killer) -> int:
+    """Kill the commands of a laboratory; returns how many campaigns came to something else."""
+    with tempfile.TemporaryDirectory() as name:
+        begun, n_commands = time.perf_counter(), Counter[str]()
+
+        def plainly(given: Sequence[str]) -> subprocess.CompletedProcess[str]:
+            n_commands["all"] += 1
+            return done(given)
+
+        whole, wrong = campaign(Path(name) / "whole", plainly), 0
+        took = (time.perf_counter() - begun) / n_commands["all"]
+
+        def killed(given: Sequence[str]) -> subprocess.CompletedProcess[str]:
+            killer.run(given, took)
+            return done(given)
+
+        while killer.killed < killer.count:
+            found = campaign(Path(name) / str(killer.killed), killed)
+            if found != whole:
+                wrong += 1
+                print(f"lab: something else after a kill: {found[-300:]}", flush=True)
+    return wrong
 
 
 @app.command()
-def interrupts(count: int = 100, seed: int = 0) -> None:
-    """Send SIGINT or SIGTERM at random moments; the exit code, the result, and that nothing is left are looked at."""
-    rng, wrong, early, without, ended = random.Random(seed), 0, 0, 0, 0
-    for number in range(count):
-        method = METHODS[number % len(METHODS)]
-        kind, code = rng.choice(((signal.SIGINT, 130), (signal.SIGTERM, 143)))
-        given = [sys.executable, "-m", "deap_vsr", "discover", "trigonometric/inv/6-6-10/prog_0", "--method", method]
-        pipe = subprocess.PIPE
-        process = subprocess.Popen([*given, "--time-limit", "30", "--json"], stdout=pipe, stderr=pipe, text=True)
-        time.sleep(rng.uniform(0.5, 12.0))
+def kills(what: str = "discover", count: int = 50, seed: int = 0) -> None:
+    """Kill runs at random moments (kill -9): they come to what an uninterrupted run comes to.
+
+    `what` is discover (every method in turn), compare or lab.
+    """
+    killer = Killer(count, seed)
+    each = {"discover": killed_searches, "compare": killed_comparisons, "lab": killed_campaigns}
+    wrong = each[what](killer)
+    print(f"{what}: {killer.killed} kills, {wrong} with another result, left behind: {killer.left or 'nothing'}")
+    raise typer.Exit(bool(wrong or killer.left))
+
+
+# --- interrupts ---------------------------------------------------------------------------
+
+
+def prepared(folder: Path) -> dict[str, list[str]]:
+    """Return every command but long ones of `discover`, with what they need in a folder."""
+    done(vsr("compare", *SUITE, "--out", folder / "store"))
+    knobs = ["--knob", "E=0.1:2", "--knob", "S=0.1:5"]
+    done(vsr("lab", "init", folder / "lab", *knobs))
+    done(vsr("lab", "ask", folder / "lab"))
+    table = folder / "table.csv"
+    table.write_text("a,b,y\n" + "".join(f"{a},{b},{a * b + 0.1 * a}\n" for a in range(1, 30) for b in range(1, 9)))
+    return {
+        "compare": vsr("compare", *SUITE, "--jobs", "2", "--out", folder / "new"),
+        "report": vsr("report", folder / "store"),
+        "lab init": vsr("lab", "init", folder / "new", *knobs),
+        "lab ask": vsr("lab", "ask", folder / "lab"),
+        "lab tell": vsr("lab", "tell", folder / "lab", "1=2.5"),
+        "lab status": vsr("lab", "status", folder / "lab"),
+        "lab report": vsr("lab", "report", folder / "lab", "--out", folder / "new"),
+        "lab page": vsr("lab", "page", folder / "lab", "--out", folder / "new"),
+        "data list": vsr("data", "list"),
+        "data show": vsr("data", "show", PROBLEM),
+        "data check": vsr("data", "check", "feynman"),
+        "data make": vsr("data", "make", folder / "new"),
+        "warm-up": vsr("warm-up"),
+        "table": vsr("discover", table, "--target", "y", "--time-limit", "10"),
+        "bench engine": vsr("bench", "engine", "--quick"),
+        "bench scaling": vsr("bench", "scaling", "--quick"),
+        "bench truth": vsr("bench", "truth", "--laws", "2", "--time-limit", "2", "--out", folder / "new"),
+        "bench points": vsr("bench", "points", "feynman-unit/I.39.22", "--out", folder / "new"),
+    }
+
+
+def left_behind(mark: str, places: Path | None = None) -> list[str]:
+    """Return processes and temporary files of a command that are still there after some seconds."""
+    found: list[str] = []
+    for _ in range(50):
+        found = [f"file {path}" for path in places.iterdir()] if places is not None else []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(f"process {(process / 'cmdline').read_bytes().decode(errors='replace')[:200]}")
+            except OSError:
+                pass
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
+
+
+def wait_and_signal(
+    given: Sequence[str], kind: signal.Signals, seconds: float, mark: str, places: Path
+) -> tuple[int, str, str, list[str]]:
+    """Run a command, signal it after so long; returns its exit code, what it printed and said, and what is left."""
+    environment = os.environ | {"TMPDIR": str(places), MARK: mark}
+    pipe = subprocess.PIPE
+    process: Any
+    if given[3] == "discover" and "--target" not in given:
+        process = Forked(given, environment)
+    else:
+        process = subprocess.Popen(given, stdout=pipe, stderr=pipe, text=True, env=environment)
+    try:
+        out, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
         process.send_signal(kind)
         out, said = process.communicate()
-        if not out:
-            early += 1  # before the search began
-        elif json.loads(out)["expression"] == "":
-            without += 1
-        if out and process.returncode == 0:
-            ended += 1  # it was done before
-        elif process.returncode != code and out:
-            wrong += 1
-            print(f"{method}: exit code {process.returncode} instead of {code}: {said[-200:]}", flush=True)
-        if not out and "Traceback" in said:
-            print(f"{method}: a traceback while modules were loaded", flush=True)
-    told = f"{early} before the search, {without} before a formula, {ended} done before"
-    print(f"{count} signals: {wrong} wrong, {told}")
-    raise typer.Exit(bool(wrong))
+    memory = [path.name for path in Path("/dev/shm").glob("*") if str(process.pid) in path.name]
+    return process.returncode, out, said, left_behind(mark, places) + memory
 
 
 @app.command()
-def determinism(count: int = 20) -> None:
-    """Run every method with different PYTHONHASHSEED, and numbers of threads: one result each."""
+def interrupts(what: str = "discover", count: int = 100, seed: int = 0) -> None:
+    """Send SIGINT or SIGTERM at random moments; the exit code, the result, and that nothing is left are looked at.
+
+    `what` is discover (every method in turn), others (every other command in turn), or the name of one.
+    """
+    rng, wrong, seen = random.Random(seed), 0, Counter[str]()
+    with tempfile.TemporaryDirectory() as name:
+        long = ["trigonometric/inv/6-6-10/prog_0", "--time-limit", "30", "--json"]
+        each = {method: vsr("discover", *long, "--method", method) for method in METHODS}
+        if what != "discover":
+            each = prepared(Path(name))
+            each = each if what == "others" else {what: each[what]}
+        took = dict.fromkeys(each, 5.0 if what == "discover" else 10.0)
+        for number in range(count):
+            called = list(each)[number % len(each)]
+            kind, code = rng.choice(((signal.SIGINT, 130), (signal.SIGTERM, 143)))
+            shutil.rmtree(Path(name) / "new", ignore_errors=True)
+            (Path(name) / "new").unlink(missing_ok=True) if (Path(name) / "new").is_file() else None
+            begun = time.perf_counter()
+            with tempfile.TemporaryDirectory() as places:
+                seconds = rng.uniform(0.05, took[called])
+                found, out, said, left = wait_and_signal(each[called], kind, seconds, f"{seed}-{number}", Path(places))
+            ended = found != code
+            if ended:
+                took[called] = min(took[called], time.perf_counter() - begun)
+            formula = what == "discover" and out.strip() and json.loads(out)["expression"]
+            if number % 10 == 9:
+                print(f"{number + 1} signals so far, {wrong} wrong", flush=True)
+            seen["done before" if ended else "with a formula" if formula else "without one" if out else "early"] += 1
+            bad = [f"exit code {found} instead of {code}"] if found not in (code, 0) else []
+            bad += ["a traceback"] if "Traceback" in said or "Exception ignored" in said else []
+            bad += [f"left: {', '.join(left)}"] if left else []
+            if bad:
+                wrong += 1
+                print(f"{called}, {kind.name} after {seconds:.2f} s: {'; '.join(bad)}: {said[-600:]}", flush=True)
+    print(f"{what}: {count} signals, {wrong} wrong; {', '.join(f'{n} {kind}' for kind, n in seen.items())}")
+    raise typer.Exit(bool(wrong))
+
+
+# --- places -------------------------------------------------------------------------------
+
+_MOUNT = "mount -t tmpfs -o size=48k tmpfs {place} && "
+_READ_ONLY = _MOUNT + "mount -o remount,ro {place} && "
+_NO_TEMPORARY = (
+    " && ".join(f"mount -t tmpfs -o ro tmpfs {place}" for place in ("/tmp", "/var/tmp", "/dev/shm")) + " && "
+)
+#: What is done before the command, in a shell with mounts of its own, and the exit code that is expected.
+PLACES = {
+    "log, full disk": (_MOUNT, ["--log", "{place}/log.csv", "--max-queries", "20000", "--method", "gp"], 2),
+    "checkpoint, full disk": (_MOUNT, ["--checkpoint", "{place}/run.json", "--method", "gp"], 2),
+    "log, read-only": (_READ_ONLY, ["--log", "{place}/log.csv"], 2),
+    "checkpoint, read-only": (_READ_ONLY, ["--checkpoint", "{place}/run.json", "--method", "gp"], 2),
+    "out, read-only": (_READ_ONLY, ["--out", "{place}/out"], 2),
+    "no home": ("unset HOME XDG_CACHE_HOME XDG_CONFIG_HOME; ", [], 0),
+    "a home that is not there": ("export HOME=/nowhere; ", [], 0),
+    "no temporary folder": (_NO_TEMPORARY + "export TMPDIR=/nowhere; cd / && ", [], 0),
+}
+
+
+@app.command()
+def places() -> None:
+    """Run discover where it cannot write: one clear line, or a result. Needs the right to mount (root)."""
+    wrong = 0
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+        for name, (before, options, code) in PLACES.items():
+            limits = ["--max-evaluations", "60000", "--time-limit", "20", "--json", *options]
+            given = " ".join(["exec", *vsr("discover", "trigonometric/inv/3-2-2/prog_1", *limits)])
+            end = done(["unshare", "-m", "sh", "-c", (before + given).format(place=place)])
+            good = end.returncode == code and "Traceback" not in end.stderr and len(end.stderr.splitlines()) <= 1
+            wrong += not good
+            print(
+                f"{name}: exit code {end.returncode}{'' if good else ', WRONG'}; {end.stderr.strip()[-300:]}",
+                flush=True,
+            )
+    raise typer.Exit(bool(wrong))
+
+
+# --- determinism and memory ---------------------------------------------------------------
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@app.command()
+def determinism(count: int = 20, cold: bool = True) -> None:
+    """Run with different PYTHONHASHSEED, threads, workers and kernels compiled anew: one result for each method."""
     wrong = 0
     for method in METHODS:
-        found = set()
+        found = Counter[str]()
         for number in range(count):
             threads = ("1", "4")[number % 2]
-            names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
-            environment = os.environ | dict.fromkeys(names, threads) | {"PYTHONHASHSEED": str(number + 1)}
-            given = command(method, evaluations=15_000)
-            done = subprocess.run(given, capture_output=True, text=True, check=True, env=environment)
-            found.add(json.dumps(outcome(done.stdout), sort_keys=True))
+            environment = os.environ | dict.fromkeys(_THREADS, threads) | {"PYTHONHASHSEED": str(number + 1)}
+            end = done(command(method, evaluations=15_000), env=environment)
+            found[json.dumps(outcome(end.stdout), sort_keys=True)] += 1
+        if cold:
+            with tempfile.TemporaryDirectory() as folder:
+                end = done(command(method, evaluations=15_000), env=os.environ | {"NUMBA_CACHE_DIR": folder})
+            found[json.dumps(outcome(end.stdout), sort_keys=True)] += 1
         wrong += len(found) != 1
-        print(f"{method}: {count} processes, {len(found)} different results", flush=True)
+        processes = f"{sum(found.values())} processes{', one with cold kernels' * cold}"
+        print(f"{method}: {processes}, {len(found)} results", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        wrong += _by_workers(Path(name)) != 1
+        wrong += _by_jobs(Path(name)) != 1
     raise typer.Exit(bool(wrong))
+
+
+def _by_workers(folder: Path) -> int:
+    """Return how many results a function has that is asked by several workers."""
+    (folder / "law.py").write_text("def law(a, b):\n    return 2.5 * a * b / (a + b)\n", encoding="utf-8")
+    given = vsr("discover", "law.py:law", "--domain", "a=1:5", "--domain", "b=1:5", "--json", "--max-queries", "500")
+    found = set()
+    for workers in ((), ("--workers", "2"), ("--workers", "4"), ("--workers", "2", "--processes")):
+        found.add(json.dumps(outcome(done([*given, *workers], cwd=folder).stdout), sort_keys=True))
+    print(f"1, 2 and 4 workers, threads and processes: {len(found)} results", flush=True)
+    return len(found)
+
+
+def _by_jobs(folder: Path) -> int:
+    """Return how many results a comparison has with several jobs at a time."""
+    found = set()
+    for jobs in (1, 2, 4):
+        done(vsr("compare", *SUITE, "--jobs", jobs, "--out", folder / str(jobs)))
+        found.add(json.dumps(rows(folder / str(jobs))))
+    print(f"compare with 1, 2 and 4 jobs: {len(found)} results", flush=True)
+    return len(found)
 
 
 @app.command()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deap_vsr import _moved
 from deap_vsr.errors import EquationError, ExpressionError, OracleError, VsrError
-from deap_vsr.judge import metrics
-from deap_vsr.lab.oracle import CallableOracle, Digits, EquationOracle, Noise, Relative
-from deap_vsr.lab.trials import Trial, sample_trials
-from deap_vsr.problems.equation import Equation, Variable, load_equation
-from deap_vsr.tree import MaskedTree, primitive_set
-from deap_vsr.tree.operators import register as register_operator
 
 if TYPE_CHECKING:
     from deap_vsr.campaign.campaign import Campaign
@@ -33,10 +28,16 @@ if TYPE_CHECKING:
         staticLimit,
     )
     from deap_vsr.gp.vertical import eaVertical
+    from deap_vsr.judge import metrics
+    from deap_vsr.lab.oracle import CallableOracle, Digits, EquationOracle, Noise, Relative
     from deap_vsr.lab.programs import ProgramOracle
     from deap_vsr.lab.table import TableOracle
+    from deap_vsr.lab.trials import Trial, sample_trials
     from deap_vsr.methods import discover
+    from deap_vsr.problems.equation import Equation, Variable, load_equation
     from deap_vsr.result import Result
+    from deap_vsr.tree import MaskedTree, primitive_set
+    from deap_vsr.tree.operators import register as register_operator
     from deap_vsr.tree.translate import from_individual, to_individual
 
 __version__ = "0.2.0.dev0"
@@ -91,16 +92,12 @@ __all__ = [
     "to_individual",
 ]
 
-#: Where the names live that need numba, which is not imported before one of them is used.
+#: Where the names live. A module is imported when one of its names is used: the ``vsr`` command must hear signals
+#: before anything large is loaded, and numba takes a second.
 _LAZY = {
     "campaign.campaign": ("Campaign",),
     "engine": ("fit",),
-    "methods": ("discover",),
-    "lab.table": ("TableOracle",),
     "estimator": ("VsrRegressor",),
-    "lab.programs": ("ProgramOracle",),
-    "result": ("Result",),
-    "tree.translate": ("from_individual", "to_individual"),
     "gp.algorithms": ("assignFit", "eaMasked", "evaluateFit", "selBestDistinct"),
     "gp.regressor": ("ToolboxRegressor",),
     "gp.rounds": ("freeze", "rounds"),
@@ -117,13 +114,25 @@ _LAZY = {
         "mutUniform",
         "staticLimit",
     ),
+    "judge.metrics": ("metrics",),
+    "lab.oracle": ("CallableOracle", "Digits", "EquationOracle", "Noise", "Relative"),
+    "lab.programs": ("ProgramOracle",),
+    "lab.table": ("TableOracle",),
+    "lab.trials": ("Trial", "sample_trials"),
+    "methods": ("discover",),
+    "problems.equation": ("Equation", "Variable", "load_equation"),
+    "result": ("Result",),
+    "tree": ("MaskedTree", "primitive_set"),
+    "tree.operators": ("register_operator",),
+    "tree.translate": ("from_individual", "to_individual"),
 }
+#: What is called otherwise where it lives.
+_CALLED = {"register_operator": "register"}
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _LAZY.items():
+    for place, names in _LAZY.items():
         if name in names:
-            from importlib import import_module
-
-            return getattr(import_module(f"{__name__}.{module}"), name)
+            module = import_module(f"{__name__}.{place}")
+            return module if place.endswith(f".{name}") else getattr(module, _CALLED.get(name, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

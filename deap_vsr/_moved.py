@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -64,14 +63,14 @@ GONE = {
 }
 
 
-class _Finder(MetaPathFinder, Loader):
-    """Finds modules by the names they had."""
+class _Finder:
+    """Finds modules by the names they had. Its base classes would take longer to import than all of this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname in MOVED:
-            return ModuleSpec(fullname, self, is_package=fullname == "deap_vsr.control")
+            return ModuleSpec(fullname, self, is_package=fullname == "deap_vsr.control")  # type: ignore[arg-type]
         if fullname in GONE:
             raise ModuleNotFoundError(
                 f"{fullname} is gone since version 0.2: {GONE[fullname]}; docs/search.md says what is where"

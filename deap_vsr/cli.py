@@ -59,32 +59,48 @@ errors = Console(stderr=True, emoji=False)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 
 
-def main() -> None:
-    """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130, SIGTERM with 143."""
-    interrupts = Interrupts().install()
+def main(interrupts: Interrupts | None = None) -> None:
+    """Run the command; bad input ends with one clear line and exit code 2, Ctrl-C with 130, SIGTERM with 143.
+
+    `interrupts` are those that hear signals already; by default they do from now on.
+    """
+    interrupts = interrupts or Interrupts().install()
+    try:
+        code = _run()
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        code = 130
+    except Exception:
+        if not interrupts.count:
+            raise
+        errors.print("interrupted")  # what is raised within an extension may come out as another exception
+        code = 130
+    sys.exit(interrupts.exit_code(code) if isinstance(code, int) else code)
+
+
+def _run() -> str | int | None:
+    """Run the command; returns its exit code."""
     try:
         app()
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):  # typer's answer to a reader that has gone is 1
-            sys.exit(0)
-        sys.exit(interrupts.exit_code(leaving.code) if isinstance(leaving.code, int) else leaving.code)
+            return 0
+        return leaving.code
     except VsrError as error:
         errors.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        errors.print("interrupted")
-        sys.exit(interrupts.exit_code(130))
+        return BAD_INPUT
     except BrokenPipeError:
         sys.stderr.close()  # the reader (head, less) has gone; nothing is left to say
-        sys.exit(0)
+        return 0
     except MemoryError:
         errors.print("[red]error:[/red] there is not enough memory for that")
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
     except OSError as error:
         errors.print(f"[red]error:[/red] {escape(error.strerror or str(error))}", soft_wrap=True, highlight=False)
         with suppress(OSError):
             sys.stdout.close()  # what it still holds cannot be written, and would be tried again at the end
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
+    return 0
 
 
 def _version(wanted: bool) -> None:

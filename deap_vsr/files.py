@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import math
 import os
@@ -48,6 +49,50 @@ def write_atomically(path: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class Owned:
+    """A file that one run writes, after it has read it: what another run writes meanwhile is noticed, not mixed in.
+
+    No lock outlives a write, so a run that is killed keeps nobody out.
+
+    Raises
+    ------
+    OSError
+        By each write, if it cannot be done, or somebody else has written there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = _stamp(path)
+
+    def append(self, text: str) -> None:
+        """Write text at the end."""
+        with self.path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._expect_known()
+            file.write(text.encode())
+            file.flush()
+            self._known = _stamp(self.path)
+
+    def replace(self, text: str) -> None:
+        """Write the file anew, whole or not at all."""
+        self._expect_known()
+        write_atomically(self.path, text)
+        self._known = _stamp(self.path)
+
+    def _expect_known(self) -> None:
+        if _stamp(self.path) != self._known:
+            raise OSError(errno.EBUSY, "another run writes there, or it was changed by hand; give each run its own")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what a file is known by, which another writer changes; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:  # where it cannot be, writing will say why
+        return None
+    return found.st_ino, found.st_size
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:

@@ -120,8 +120,13 @@ class Result:
         settings: dict[str, Any],
         memory: float,
     ) -> Result:
-        """Return the result of a search, judged if the hidden formula is known."""
-        seconds = lab.budget.spent["seconds"]
+        """Return the result of a search, judged if the hidden formula is known; without a verdict after Ctrl-C."""
+        seconds, stopped_by, verdict = lab.budget.spent["seconds"], found.stopped_by, None
+        if found.tree is not None and equation is not None:
+            try:
+                verdict = judge(found.tree, equation)
+            except KeyboardInterrupt:  # what was found is not lost for that
+                stopped_by = "interrupted"
         return cls(
             tree=found.tree,
             method=method,
@@ -135,10 +140,10 @@ class Result:
             evaluations=lab.budget.evaluations,
             oracle_queries=lab.budget.queries - lab.log.n_read,
             peak_memory_mb=memory,
-            stopped_by="done" if found.stopped_by == "found" else found.stopped_by,
+            stopped_by="done" if stopped_by == "found" else stopped_by,
             rounds=found.rounds,
             equation=equation.name if equation is not None else "",
-            verdict=judge(found.tree, equation) if found.tree is not None and equation is not None else None,
+            verdict=verdict,
             standard_errors=found.standard_errors,
             version=deap_vsr.__version__,
             points_read=lab.log.n_read,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
 from deap_vsr.errors import VsrError, short
-from deap_vsr.files import read_text, write_atomically
+from deap_vsr.files import checked, read_text, write_atomically
 from deap_vsr.judge.metrics import Verdict
 from deap_vsr.lab.data import Data
 from deap_vsr.problems.equation import Variable
-from deap_vsr.search.checkpoint import tree_from, tree_state
+from deap_vsr.search.checkpoint import check_trees, tree_from, tree_state
 from deap_vsr.search.records import Round, SolvedSlot
+from deap_vsr.search.schema import Count, TreeState
 from deap_vsr.search.standing import Standing
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.names import Names
@@ -30,12 +31,109 @@ KIND, FORMAT = "deap_vsr result", 1
 #: A file of more than this is no result of ours: 100,000 points of ten variables take some 25 MB.
 MAX_BYTES = 200_000_000
 
-_PLAIN = {
-    "method": str, "expansion": str, "seed": int, "noise": float, "budget": dict, "settings": dict, "seconds": float,
-    "evaluations": int, "oracle_queries": int, "peak_memory_mb": float, "stopped_by": str, "equation": str,
-    "version": str, "points_read": int, "failures": int, "error": float, "batches": int,
-}  # fmt: skip
-_MAY_BE_NOTHING = ("expansion", "error", "peak_memory_mb")
+#: Numbers that JSON does not have are text.
+Real = float | Literal["nan", "inf", "-inf"]
+Scalar = bool | int | float | str | None
+Row = list[Real]
+#: Options of a search: numbers and words, in lists and groups, nested no deeper than ours are.
+_Inmost = Scalar | list[Scalar] | dict[str, Scalar]
+_Inner = Scalar | list[_Inmost] | dict[str, _Inmost]
+_Outer = Scalar | list[_Inner] | dict[str, _Inner]
+Settings = dict[str, Scalar | list[_Outer] | dict[str, _Outer]]
+
+
+class _Table(TypedDict):
+    column: Count
+    form: TreeState
+    x: Row
+    values: list[Row]
+    constants: list[Row]
+    errors: list[Row] | None
+
+
+class _Round(TypedDict):
+    freed: list[Count]
+    controlled: list[Count]
+    tree: TreeState
+    errors: Row
+    constants: list[Row]
+    slots: Count
+    accepted: bool
+    queries: int
+    seconds: Real
+    tables: list[_Table]
+
+
+class _Names(TypedDict):
+    given: list[str]
+    units: list[str]
+    output: str
+    unit: str
+
+
+class _Verdict(TypedDict):
+    recovered: bool
+    recovered_by: str | None
+    same_form: bool
+    metrics: dict[str, Real]
+
+
+class _Standing(TypedDict):
+    status: Literal["found", "fits", "partial"]
+    reason: str
+    survived: Count
+    share: Real
+    outside: bool
+    search: str
+    lead: Real | None
+    rivals: list[tuple[Real, TreeState]]
+
+
+class _Data(TypedDict):
+    X: list[Row]
+    y: Row
+    sigma: Row
+
+
+class _Plain(TypedDict):
+    method: str
+    expansion: str | None
+    seed: int
+    noise: Real
+    budget: dict[str, Real | None]
+    settings: Settings
+    seconds: Real
+    evaluations: Count
+    oracle_queries: int
+    peak_memory_mb: Real | None
+    stopped_by: str
+    equation: str
+    version: str
+    points_read: Count
+    failures: Count
+    error: Real | None
+    batches: Count
+
+
+class _Kept(_Plain):
+    tree: TreeState | None
+    schedule: list[list[Count]]
+    variables: list[dict[str, Scalar]]
+    names: _Names
+    standard_errors: Row | None
+    correlation: list[Row] | None
+    verdict: _Verdict | None
+    standing: _Standing
+    outliers: list[tuple[Row, Real]]
+    rounds: list[_Round]
+    data: _Data
+
+
+class _File(TypedDict):
+    kind: str
+    format: int
+    result: dict[str, Any]
+    kept: _Kept
 
 
 def save(result: Result, path: Path) -> None:
@@ -52,7 +150,7 @@ def save(result: Result, path: Path) -> None:
         "outliers": [[list(x), _number(y)] for x, y in result.outliers],
         "rounds": [_round(record) for record in result.rounds],
         "data": {key: _list(getattr(result.data, key)) for key in ("X", "y", "sigma")},
-        **{name: getattr(result, name) for name in _PLAIN},
+        **{name: getattr(result, name) for name in _Plain.__annotations__},
     }
     content = {"kind": KIND, "format": FORMAT, "result": result.to_json(), "kept": _finite(kept)}
     try:
@@ -79,44 +177,19 @@ def load(path: Path) -> dict[str, Any]:
         raise VsrError(f"{path}: kind: expected {KIND!r}, as Result.save writes it")
     if content.get("format") != FORMAT:
         raise VsrError(f"{path}: format: found {short(content.get('format'))}, expected {FORMAT}")
-    reader = _Reader(path, content.get("kept"))
-    return {**{name: reader.plain(name) for name in _PLAIN}, **{name: reader.read(name) for name in _READ}}
-
-
-class _Reader:
-    """Reads the fields of a file; what cannot be read is an error with its name."""
-
-    def __init__(self, path: Path, kept: Any) -> None:
-        if not isinstance(kept, dict):
-            raise VsrError(f"{path}: kept: found {short(kept)}, expected an object")
-        self.path, self.kept = path, kept
-
-    def value(self, name: str) -> Any:
-        if name not in self.kept:
-            raise VsrError(f"{self.path}: kept.{name}: found no such key, expected it")
-        return self.kept[name]
-
-    def plain(self, name: str) -> Any:
-        value, kind = self.value(name), _PLAIN[name]
-        if value is None and name in _MAY_BE_NOTHING:
-            return math.nan if name == "peak_memory_mb" else None
-        if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-            return self.tried(name, lambda: float(value))
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise VsrError(f"{self.path}: kept.{name}: found {short(value)}, expected a {kind.__name__}")
-        return value
-
-    def read(self, name: str) -> Any:
-        return self.tried(name, lambda: _READ[name](self.value(name)))
-
-    def tried(self, name: str, read: Callable[[], Any]) -> Any:
+    kept = checked(content, _File, str(path))["kept"]
+    fields: dict[str, Any] = {name: kept[name] for name in _Plain.__annotations__}  # type: ignore[literal-required]
+    for name in ("noise", "seconds", "error", "peak_memory_mb"):
+        fields[name] = None if fields[name] is None else float(fields[name])
+    if fields["peak_memory_mb"] is None:
+        fields["peak_memory_mb"] = math.nan
+    fields["budget"] = {name: None if limit is None else float(limit) for name, limit in kept["budget"].items()}
+    for name, read in _READ.items():
         try:
-            return read()
-        except (VsrError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
-            found = short(self.kept.get(name))
-            raise VsrError(
-                f"{self.path}: kept.{name}: found {found}, which cannot be read: {short(str(error))}"
-            ) from None
+            fields[name] = read(kept)
+        except (VsrError, ValueError, TypeError, OverflowError) as error:
+            raise VsrError(f"{path}: kept.{name}: cannot be read: {short(str(error), 200)}") from None
+    return fields
 
 
 # --- writing ------------------------------------------------------------------------------
@@ -151,73 +224,109 @@ def _finite(value: Any) -> Any:
 # --- reading ------------------------------------------------------------------------------
 
 
-def _array(values: Any, ndim: int) -> Array:
-    found = np.array(values, dtype=float)
-    if found.ndim != ndim and found.size:
-        raise ValueError(f"{found.ndim} dimensions, expected {ndim}")
+def _array(rows: Any, *shape: int | None) -> Array:
+    """Return numbers as an array of a shape, where None is any length."""
+    found = np.array(rows, dtype=float)
+    if not found.size and len(shape) > 1:
+        found = found.reshape([size or 0 for size in shape])
+    if found.ndim != len(shape) or any(size not in (None, n) for n, size in zip(found.shape, shape, strict=True)):
+        raise ValueError(f"found numbers of shape {found.shape}, expected {shape}")
     return found
 
 
-def _tree(state: Any) -> MaskedTree | None:
-    return None if state is None else tree_from(state)
+def _floats(values: Iterable[float | str]) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
-def _some_tree(state: Any) -> MaskedTree:
-    return tree_from(state)
+def _tree(state: Any, kept: _Kept) -> MaskedTree:
+    tree = tree_from(state)
+    check_trees([tree], len(kept["variables"]))
+    return tree
 
 
-def _rounds(states: Any) -> list[Round]:
-    found = []
-    for state in states:
-        plain = {key: value for key, value in state.items() if key != "tables"}
-        plain["errors"] = [float(error) for error in plain["errors"]]
-        plain["constants"] = [[float(value) for value in row] for row in plain["constants"]]
-        record = Round.restored(plain, None)
-        tables = tuple(map(_read_table, state["tables"]))
-        found.append(Round(**{**{k: getattr(record, k) for k in plain}, "tables": tables}))
+def _columns(columns: Iterable[int], kept: _Kept) -> tuple[int, ...]:
+    found = tuple(columns)
+    if any(column >= len(kept["variables"]) for column in found):
+        raise ValueError(f"found column {max(found)}, of {len(kept['variables'])} variables from 0")
     return found
 
 
-def _read_table(state: Any) -> SolvedSlot:
-    errors = None if state["errors"] is None else _array(state["errors"], 2)
-    x, values, constants = _array(state["x"], 1), _array(state["values"], 2), np.array(state["constants"], dtype=float)
-    return SolvedSlot(int(state["column"]), x, values, _some_tree(state["form"]), constants, errors)
+def _rounds(kept: _Kept) -> list[Round]:
+    return [
+        Round(
+            _columns(state["freed"], kept),
+            _columns(state["controlled"], kept),
+            _tree(state["tree"], kept),
+            _floats(state["errors"]),
+            tuple(map(_floats, state["constants"])),
+            state["slots"],
+            state["accepted"],
+            state["queries"],
+            float(state["seconds"]),
+            tuple(_read_table(table, kept) for table in state["tables"]),
+        )
+        for state in kept["rounds"]
+    ]
 
 
-def _names(state: Any) -> Names:
-    given, units = tuple(map(str, state["given"])), tuple(map(str, state["units"]))
-    return Names(given, units, str(state["output"]), str(state["unit"]))
+def _read_table(state: _Table, kept: _Kept) -> SolvedSlot:
+    (column,), x, form = _columns([state["column"]], kept), _array(state["x"], None), _tree(state["form"], kept)
+    values = _array(state["values"], None, len(x))
+    constants = _array(state["constants"], len(values), form.n_constants)
+    errors = None if state["errors"] is None else _array(state["errors"], len(values), len(x))
+    return SolvedSlot(column, x, values, form, constants, errors)
 
 
-def _standing(state: Any) -> Standing:
-    rivals = tuple((float(behind), _some_tree(tree)) for behind, tree in state["rivals"])
-    if state["status"] not in ("found", "fits", "partial"):
-        raise ValueError("status is found, fits or partial")
+def _variables(kept: _Kept) -> tuple[Variable, ...]:
+    given: Any = kept["variables"]
+    return tuple(Variable(**state) for state in given)
+
+
+def _names(kept: _Kept) -> Names:
+    state = kept["names"]
+    if not len(state["given"]) == len(state["units"]) == len(kept["variables"]):
+        raise ValueError(f"found {len(state['given'])} names, expected {len(kept['variables'])}, and as many units")
+    return Names(tuple(state["given"]), tuple(state["units"]), state["output"], state["unit"])
+
+
+def _correlation(kept: _Kept) -> tuple[tuple[float, ...], ...] | None:
+    rows, errors = kept["correlation"], kept["standard_errors"]
+    if rows is None:
+        return None
+    return tuple(map(tuple, _array(rows, len(errors or ()), len(errors or ())).tolist()))
+
+
+def _verdict(kept: _Kept) -> Verdict | None:
+    state = kept["verdict"]
+    if state is None:
+        return None
+    metrics = {name: float(value) for name, value in state["metrics"].items()}
+    return Verdict(state["recovered"], state["recovered_by"], state["same_form"], metrics)
+
+
+def _standing(kept: _Kept) -> Standing:
+    state: dict[str, Any] = {**kept["standing"]}
+    rivals = tuple((float(behind), _tree(tree, kept)) for behind, tree in state["rivals"])
     lead = None if state["lead"] is None else float(state["lead"])
     return Standing(**{**state, "rivals": rivals, "share": float(state["share"]), "lead": lead})
 
 
-def _data(state: Any) -> Data:
-    X, y, sigma = np.array(state["X"], dtype=float), _array(state["y"], 1), _array(state["sigma"], 1)
-    if len(X) != len(y) or len(y) != len(sigma):
-        raise ValueError("X, y and sigma are of different lengths")
-    return Data(X, y, sigma)
+def _data(kept: _Kept) -> Data:
+    y = _array(kept["data"]["y"], None)
+    return Data(_array(kept["data"]["X"], len(y), len(kept["variables"])), y, _array(kept["data"]["sigma"], len(y)))
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
-    "tree": _tree,
-    "schedule": lambda groups: tuple(tuple(map(int, group)) for group in groups),
-    "variables": lambda states: tuple(Variable(**state) for state in states),
+#: How each field is read that is more than a number or a word.
+_READ: dict[str, Callable[[_Kept], Any]] = {
+    "variables": _variables,
     "names": _names,
-    "standard_errors": lambda values: None if values is None else tuple(map(float, values)),
-    "correlation": lambda rows: None if rows is None else tuple(tuple(map(float, row)) for row in rows),
-    "verdict": lambda state: None if state is None else Verdict(**{**state, "metrics": _floats(state["metrics"])}),
+    "tree": lambda kept: None if kept["tree"] is None else _tree(kept["tree"], kept),
+    "schedule": lambda kept: tuple(_columns(group, kept) for group in kept["schedule"]),
+    "standard_errors": lambda kept: None if kept["standard_errors"] is None else _floats(kept["standard_errors"]),
+    "correlation": _correlation,
+    "verdict": _verdict,
     "standing": _standing,
-    "outliers": lambda rows: tuple((tuple(map(float, x)), float(y)) for x, y in rows),
+    "outliers": lambda kept: tuple((_floats(x), float(y)) for x, y in kept["outliers"]),
     "rounds": _rounds,
     "data": _data,
 }
-
-
-def _floats(values: dict[str, Any]) -> dict[str, float]:
-    return {key: float(value) for key, value in values.items()}

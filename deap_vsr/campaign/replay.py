@@ -70,13 +70,14 @@ def answer(name: str, asked: Sequence[float] | None, rows: Sequence[Measured], s
         return Answer(name, point, point, np.nan, np.nan, batch)
     told = np.array([row.sigma if np.isfinite(row.sigma) else setup.sigma(row.y) / np.sqrt(row.n) for row in good])
     known = np.isfinite(told).all() and (told > 0).all()
-    weights = 1.0 / told**2 if known else np.array([float(row.n) for row in good])
-    weights = weights / weights.sum()
+    # In units of the most precise one: a square of a standard error may overflow.
+    precise = (told.min() / told) ** 2 if known else np.array([float(row.n) for row in good])
+    weights = precise / precise.sum()
     x = (weights[:, None] * np.array([row.x for row in good])).sum(axis=0)
     y = float(weights @ np.array([row.y for row in good]))
     n = sum(row.n for row in good)
     stated = any(np.isfinite(row.sigma) for row in good) or n > 1
-    sigma = float(np.sqrt(1.0 / np.sum(1.0 / told**2))) if known and stated else np.nan
+    sigma = float(told.min() / np.sqrt(precise.sum())) if known and stated else np.nan
     return Answer(name, point, x, y, sigma, batch)
 
 

@@ -68,8 +68,10 @@ def run_on_cluster(orders: Sequence[Row], address: str) -> Iterator[Row]:
     if find_spec("distributed") is None:
         raise VsrError("--cluster needs Dask: pip install distributed, or deap-vsr[cluster]")
     from distributed import CancelledError, Client, KilledWorker, as_completed
+    from distributed.comm.addressing import get_address_host_port, normalize_address
 
     try:
+        get_address_host_port(normalize_address(address), strict=True)  # a client without a port takes a minute to go
         client = Client(address, timeout=30, set_as_default=False)
     except (OSError, ValueError) as error:
         raise VsrError(f"--cluster {address}: no scheduler answers there: {error}") from None

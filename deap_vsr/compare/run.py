@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,10 @@ def order(job: Job, problem: Problem, hang_after: float | None = None) -> Row:
 def run_apart(given: Row, owner: int | None = None) -> Row:
     """Do the job of an order in a process of its own, and return its row; a failure is a row as well.
 
-    The process ends if this one does, or that with the id `owner`.
+    The process ends if this one does, or that with the id `owner`; so does this one, which is of its pool.
     """
+    if owner is not None and owner != os.getpid():
+        _end_with_owner(owner)
     command = [sys.executable, "-m", "deap_vsr.compare.run", str(os.getpid()), str(owner or os.getpid())]
     pipe = subprocess.PIPE
     environment = dict(os.environ) | dict.fromkeys(_THREADS, "1")
@@ -191,6 +194,12 @@ def _machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+@cache
+def _end_with_owner(owner: int) -> None:
+    """Let this process end when that with the id `owner` is gone, be it killed."""
+    threading.Thread(target=_end_with, args=(os.getppid(), owner), daemon=True).start()
 
 
 def _end_with(parent: int, owner: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,6 +20,9 @@ from deap_vsr.search.checkpoint import check_trees, restoring
 from deap_vsr.search.contract import Candidate, Task
 from deap_vsr.tree import Constant, MaskedTree, is_mutable, primitive_set, variable
 from deap_vsr.tree.simplify import skeleton_key
+
+#: The standard ``random`` is one for all threads: who has seeded it keeps it to itself, or no run were reproducible.
+_RANDOM = threading.RLock()
 
 
 @dataclass
@@ -77,16 +81,17 @@ class ToolboxRegressor:
         """Grow the task's candidates."""
         if not self.seeded:
             return self._regress(task)
-        before = random.getstate()
-        if task.resume is None:
-            random.seed(int(task.rng.integers(2**63)))
-        else:
-            with restoring():
-                restore_random(task.resume["random"])
-        try:
-            return self._regress(task)
-        finally:
-            random.setstate(before)
+        with _RANDOM:
+            before = random.getstate()
+            try:
+                if task.resume is None:
+                    random.seed(int(task.rng.integers(2**63)))
+                else:
+                    with restoring():
+                        restore_random(task.resume["random"])
+                return self._regress(task)
+            finally:
+                random.setstate(before)
 
     def _regress(self, task: Task) -> list[Candidate]:
         toolbox = with_terminals(self.toolbox, task.columns)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from deap_vsr.errors import LogError, short
-from deap_vsr.files import read_text, write_atomically
+from deap_vsr.files import Owned, read_text
 from deap_vsr.tree.operators import Array, Flags
 
 #: So many points are remembered one by one, to be known when they are wanted again; a dearer oracle gives fewer. Some
@@ -51,9 +51,7 @@ class Log:
         self._columns: tuple[str, ...] = (*self.names, answer)
         self._with_errors = (*self.names, answer, error)
         self._left_out: list[int] = []
-        self._path = None if path is None else Path(path)
-        if self._path is not None:
-            self._open(self._path)
+        self._file = None if path is None else self._opened(Path(path))
 
     def __len__(self) -> int:
         return self._size
@@ -146,30 +144,29 @@ class Log:
 
     def write(self, X: Array, answers: Array) -> None:
         """Write measurements with their standard errors, (n, 2), to the file, if there is one."""
-        if self._path is not None:
-            self._write(self._path, np.column_stack([X, answers]))
+        if self._file is not None:
+            self._write(self._file, np.column_stack([X, answers]))
 
     # --- the file ---
 
-    def _open(self, path: Path) -> None:
+    def _opened(self, path: Path) -> Owned:
         """Read what is there, or begin the file."""
         self._columns, rows = read_table(path, [self._columns, self._with_errors], len(self.names), optional=True)
         for row in rows:
             point = np.array(row[: len(self.names)]).tobytes()
             sigma = row[-1] if self._columns == self._with_errors else math.nan
             self._unread.setdefault(point, deque()).append((row[len(self.names)], sigma))
+        return Owned(path)
 
-    def _write(self, path: Path, rows: Array) -> None:
+    def _write(self, file: Owned, rows: Array) -> None:
         try:
             if self._columns != self._with_errors and np.isfinite(rows[:, -1]).any():
                 self._columns = self._with_errors
-                _, *lines = path.read_text(encoding="utf-8").splitlines()
-                write_atomically(path, header_line(self._columns) + "".join(f"{line},\n" for line in lines))
-            text = "".join(self._row(row) for row in rows.tolist())
-            with path.open("a", encoding="utf-8") as file:
-                file.write(text)
+                _, *lines = file.path.read_text(encoding="utf-8").splitlines()
+                file.replace(header_line(self._columns) + "".join(f"{line},\n" for line in lines))
+            file.append("".join(self._row(row) for row in rows.tolist()))
         except OSError as error:
-            raise LogError(f"{path}: cannot write the log: {error.strerror}") from None
+            raise LogError(f"{file.path}: cannot write the log: {error.strerror}") from None
 
     def _row(self, values: Sequence[float]) -> str:
         *known, sigma = map(repr, values)

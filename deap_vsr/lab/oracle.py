@@ -276,13 +276,15 @@ def with_errors(answer: Any) -> tuple[Any, Any | None]:
 
 
 def real_numbers(answer: Any) -> Array:
-    """Return a copy of `answer` as floats; text, dates, None and complex numbers are none."""
+    """Return a copy of `answer` as floats, NaN where it is masked; text, dates, None and complex numbers are none."""
     y = np.array(answer)
     if y.dtype.kind == "O" and not all(isinstance(value, numbers.Real) for value in y.flat):
         raise TypeError
     if y.dtype.kind not in "biufO":
         raise TypeError
-    return y.astype(float)
+    y = y.astype(float)
+    y[np.ma.getmaskarray(answer)] = np.nan
+    return y
 
 
 def _spread(equation: Equation) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from deap_vsr.errors import LogError
+from deap_vsr.files import Owned
 from deap_vsr.lab.log import Log, read_table
 from deap_vsr.lab.oracle import View
 from deap_vsr.lab.streams import Answer, Heard, StreamOracle
@@ -29,10 +30,11 @@ class Shared:
     def __init__(self, oracle: StreamOracle, path: str | Path | None = None) -> None:
         self.oracle = oracle
         self.rows: dict[bytes, list[tuple[float, ...]]] = {}
-        self._path = None if path is None else Path(path)
-        if self._path is not None:
+        self._file: Owned | None = None
+        if path is not None:
             columns = (*oracle.names, *oracle.outputs)
-            _, rows = read_table(self._path, [columns], len(oracle.names))
+            _, rows = read_table(Path(path), [columns], len(oracle.names))
+            self._file = Owned(Path(path))
             for row in rows:
                 self._keep(np.array(row[: oracle.n_vars]), tuple(row[oracle.n_vars :]))
 
@@ -50,13 +52,12 @@ class Shared:
         self.rows.setdefault(x.tobytes(), []).append(values)
 
     def _write(self, line: str) -> None:
-        if self._path is None:
+        if self._file is None:
             return
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line)
+            self._file.append(line)
         except OSError as error:
-            raise LogError(f"{self._path}: cannot write the log: {error.strerror}") from None
+            raise LogError(f"{self._file.path}: cannot write the log: {error.strerror}") from None
 
 
 class OutputLog(Log):

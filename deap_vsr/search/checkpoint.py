@@ -17,7 +17,7 @@ from deap import gp
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.engine.program import as_columns
 from deap_vsr.errors import VsrError, short
-from deap_vsr.files import checked, read_text, write_atomically
+from deap_vsr.files import Owned, checked, read_text
 from deap_vsr.search.schema import DataState, File
 from deap_vsr.tree import Constant, MaskedTree, Node, is_ephemeral, is_mutable, node_from_name, variable, with_flag
 
@@ -53,6 +53,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not self.path.name:
             raise VsrError("checkpoint: found an empty name, expected the path of a file")
+        self._file = Owned(self.path)
 
     def load(self) -> Json | None:
         """Return the state in the file, or None if the run starts; VsrError if it is of another run."""
@@ -98,7 +99,7 @@ class Checkpoint:
         content = dict(zip(("identity", "extra", "state"), parts, strict=True))
         try:
             text = json.dumps({"format": FORMAT, "digest": digest(*parts), **content}, default=_plain)
-            write_atomically(self.path, text)
+            self._file.replace(text)
         except OSError as error:
             raise VsrError(f"{self.path}: cannot write the checkpoint: {error.strerror}") from None
         now = time.perf_counter()

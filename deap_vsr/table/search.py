@@ -42,6 +42,8 @@ DEAR: dict[str, Callable[[Field], None]] = {
 }
 #: A formula that is so many nats ahead of its nearest rival is clearly ahead.
 CLEAR = 10.0
+#: Seconds behind a limit in which formulas beside the best are still finished: of 14, one may take a second.
+AFTER = 0.3
 #: How much more than on the rows it was fitted to a formula may leave of rows that were held out, at random and at the
 #: edge: mean squares of a tenth of the rows are known to a fifth or so.
 RANDOM, EDGE = 2.0, 4.0
@@ -139,9 +141,12 @@ def concluded(arena: Field, rows: Rows, parts: Split, steps: list[str]) -> Answe
     lab = _laboratory(rows, arena)
     whole = rows.data
     refitted = [_refitted(formula, rows) for formula in front]
-    done = [_finished(item, rows, lab, arena) for item in refitted]
     prices = [item.price for item in refitted]
     best = int(np.argmin(prices))
+    done = [_finished(refitted[best], rows, lab, arena)]  # before time is up for the others
+    others = [item for i, item in enumerate(refitted) if i != best]
+    done += [_finished(one, rows, lab, arena) if _in_time(rows) else _as_it_is(one) for one in others]
+    done.insert(best, done.pop(0))
     lead, rivals = _rivals(refitted[best], refitted, arena, rows, lab, whole)
     checks = [_checked(done[i].tree, rows, parts) for i in range(len(done))]
     floor = noise_floor(rows)
@@ -169,6 +174,17 @@ def _refitted(formula: Formula, rows: Rows) -> Formula:
     return Formula(outcome, price(outcome, rows), formula.by)
 
 
+def _in_time(rows: Rows) -> bool:
+    """Whether there is time to finish one more formula."""
+    return rows.budget.left("seconds") > -AFTER
+
+
+def _as_it_is(formula: Formula) -> Finished:
+    """Return a formula with its numbers as they were fitted."""
+    errors = tuple(formula.fit.standard_errors[0].tolist())
+    return Finished(formula.tree, errors if np.isfinite(errors).all() else None, formula.price)
+
+
 def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
     """Return a formula with short numbers, as far as rows allow."""
     done: Finished | None = None
@@ -179,8 +195,7 @@ def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
             formula.tree, Dataset.of([rows.screen.trial if rows.n_rows > 5000 else rows.trial]), lab
         )
     if done is None or not _error(done.tree, rows) <= 1.05 * formula.error + 10.0 * rows.rounding:
-        errors = tuple(formula.fit.standard_errors[0].tolist())
-        return Finished(formula.tree, errors if np.isfinite(errors).all() else None, formula.price)
+        return _as_it_is(formula)
     return done
 
 

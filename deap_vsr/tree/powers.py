@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
 from typing import ClassVar
 
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
@@ -21,6 +21,10 @@ ODD = frozenset({"sin", "tan", "arcsin", "arctan", "sinh", "tanh"})
 QUOTIENTS = {("sin", "cos"): "tan", ("sinh", "cosh"): "tanh"}
 #: Exponents beyond this are not put together from smaller ones.
 MAX_EXPONENT = 12.0
+
+
+class TooManyError(Exception):
+    """More products were put together than a formula is worth."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +72,18 @@ def joined(factors: Iterable[Factor]) -> list[Factor]:
 
 
 class Powers:
-    """Products in the operators of a set; `short` writes what has been put together anew."""
+    """Products in the operators of a set; `short` writes what has been put together anew.
+
+    Of no more than `most` products, if there is a limit; then TooManyError is raised.
+    """
 
     #: Operators that products are made of.
     NAMES: ClassVar[frozenset[str]] = frozenset(
         {"mul", "div", "inv", "neg", "n2", "n3", "n4", "n5", "n6", "n8", "pow", "sqrt"}
     )
 
-    def __init__(self, allowed: frozenset[str], short: Callable[[Nodes], Nodes]) -> None:
-        self.allowed, self._short = allowed, short
+    def __init__(self, allowed: frozenset[str], short: Callable[[Nodes], Nodes], most: float = inf) -> None:
+        self.allowed, self._short, self._left = allowed, short, most
 
     def rebuilt(self, nodes: Nodes) -> Nodes | None:
         """Return a product put together anew; None if the set cannot write it."""
@@ -157,6 +164,9 @@ class Powers:
 
     def product(self, number: float, factors: Sequence[Factor]) -> Nodes | None:
         """Return a product in few nodes; None if the set cannot write it."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError
         factors = self._one_exponential(self._quotients(self._without_abs(factors)))
         number, factors = self._with_sign_inside(number, factors)
         above: list[Nodes] = []

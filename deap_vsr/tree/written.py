@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 
 from deap_vsr.tree import Constant, MaskedTree, Node, format_number, is_number, is_open, node_from_name
-from deap_vsr.tree.powers import Factor, Nodes, Powers, clean, joined, literal, text_of, times
+from deap_vsr.tree.powers import Factor, Nodes, Powers, TooManyError, clean, joined, literal, text_of, times
 from deap_vsr.tree.simplify import fold, without_neutral
 from deap_vsr.tree.tidy import operands_of, with_squares
 from deap_vsr.tree.walk import bottom_up
@@ -24,19 +24,26 @@ MAX_TERMS = 12
 SHORT = 6
 #: How often all rules are applied, each time to what the last time left; rarely more than twice.
 PASSES = 4
+#: Products that are put together for a formula at the most, some 0.2 ms each: nearly all laws of `data/` take 1,700, a
+#: sum of exponentials of sums took a minute.
+MOST_PRODUCTS = 2_500
 
 
 def as_written(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
     """Return the formula in as few nodes as the rules know, with operators of the set only.
 
-    A formula with open constants, or one that is very deep, stays as it is. It never gets longer.
+    A formula with open constants, or one that is very deep, stays as it is; one that takes very long, as it was after
+    the last pass that was done. It never gets longer.
     """
     if any(map(is_open, tree)) or tree.height > MAX_HEIGHT:
         return tree
     writer = _Writer(function_set)
     best = tree
     for _ in range(PASSES):
-        tries = [writer.written(one) for one in (best, with_squares(best, function_set))]
+        try:
+            tries = [writer.written(one) for one in (best, with_squares(best, function_set))]
+        except TooManyError:
+            break
         shortest = min(tries, key=length)
         if length(shortest) > length(best) or list(shortest) == list(best):
             break
@@ -58,7 +65,7 @@ class _Writer:
 
     def __init__(self, function_set: Sequence[str]) -> None:
         self.allowed = frozenset(function_set)
-        self.powers = Powers(self.allowed, self._short)
+        self.powers = Powers(self.allowed, self._short, MOST_PRODUCTS)
 
     def written(self, tree: MaskedTree) -> MaskedTree:
         """Return the formula with every part put together anew, its numbers folded."""

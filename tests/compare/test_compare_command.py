@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -109,6 +111,29 @@ def test_killed_five_times_and_resumed_it_ends_as_if_nothing_had_happened(finish
     assert process.returncode == 0
     assert sorted_rows(folder) == sorted_rows(finished[0])
     assert lasting_tables(folder) == lasting_tables(finished[0])
+
+
+def in_session(session):
+    """Return the processes of a session that are at work."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, its_session = stat.read_text().rpartition(")")[2].split()[:4]
+            found += [stat.parent.name] if int(its_session) == session and state not in "ZX" else []
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
+def test_processes_of_a_comparison_that_is_killed_end_too(tmp_path):
+    # Fails at 7ff2e9b: those of the pool stayed for five minutes.
+    with started(*SIX, "--jobs", 2, "--out", tmp_path) as process:
+        read_until(process, "1/6")
+        process.kill()
+        process.communicate(timeout=60)
+    until = time.monotonic() + 60.0
+    while in_session(process.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert in_session(process.pid) == []
 
 
 def test_ctrl_c_exits_with_130_and_leaves_a_folder_to_go_on_with(tmp_path):

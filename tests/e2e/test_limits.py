@@ -132,3 +132,15 @@ def test_a_domain_that_cannot_be_widened_is_left_as_it_is():
     assert wider(wide, (-1e7, 1e7)).low > 0
     assert wide.with_range(0.0, 1e7) is wide
     assert wide.with_range(1.0, 2.0).low == 1.0
+
+
+def test_answers_that_are_missing_now_and_then_are_no_noise():
+    rng = np.random.default_rng(3)
+
+    def law(X):
+        return np.where(rng.uniform(size=len(X)) < 0.02, np.nan, 2.5 * X[:, 0] * X[:, 1] / (X[:, 2] + 0.7))
+
+    result = discover(CallableOracle(law, [(1.0, 4.0)] * 3, USUAL), max_queries=5_000, max_evaluations=400_000)
+    assert (result.status, result.noise) == ("found", 0.0)
+    x = np.array([[1.5, 2.5, 3.5]])
+    np.testing.assert_allclose(result.predict(x), 2.5 * 1.5 * 2.5 / 4.2, rtol=1e-9)

@@ -147,7 +147,7 @@ def main() -> int:
     if "--work" in sys.argv:
         target, seed, first, shown = sys.argv[2:6]
         work(target, int(seed), int(first), bool(int(shown)))
-    readers = ("equation", "grammar", "log", "store", "settings")
+    readers = ("equation", "grammar", "log", "store", "settings", "laboratory", "measured", "asked", "table", "result")
     names = (*readers, "checkpoint gp", "checkpoint vsr-gp", "checkpoint mcts", "checkpoint vsr-mcts", "discover")
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="for all targets together")

@@ -18,13 +18,15 @@ import mutate
 
 import deap_vsr.compare.report as report
 from cfg_mcts import Grammar
-from deap_vsr import discover
+from deap_vsr import Campaign, Result, discover
+from deap_vsr.campaign.folder import State, load, save_measured
 from deap_vsr.compare.job import key_of
 from deap_vsr.compare.store import Store, read_rows, read_settings
 from deap_vsr.lab.log import Log
 from deap_vsr.problems.equation import load_equation, parse_equation
 from deap_vsr.problems.suites import data_root
 from deap_vsr.search.checkpoint import Checkpoint, digest
+from deap_vsr.table_command import columns_of, read_table
 
 FOLDER = Path(tempfile.mkdtemp(prefix="vsr-fuzz-"))
 PROBLEM = "trigonometric/inv/3-2-2/prog_1"
@@ -215,6 +217,67 @@ def _log(path: Path) -> Any:
     return Log(["x1", "x2"], path)
 
 
+# --- laboratories, tables and results -----------------------------------------------------
+
+ASKED = "id,batch,why,E,S,status\n1,1,first,0.5,1.0,open\n2,1,second,1.0,2.0,done\n"
+MEASURED = "id,E,S,v,sigma,valid,comment\n2,1.0,2.0,2.43,0.02,1,\n,0.7,1.5,1.9,,1,by hand\n1,0.5,1.0,,,0,spilt\n"
+SHEETS = (MEASURED, "id;E;S;v\n1;0,5;1,0;0,94\n2;1,0;2,0;2,4\n", "v [mM/s],S,E\n1e-3,2,1\n")
+TABLES = ("a,b,y\n1,2,3.5\n2,3,\n4,5.5,1e300\n", "a;b;y\n1,5;2;3\n")
+
+
+def laboratory(lab: str | bytes, asked: str | bytes, measured: str | bytes) -> State:
+    """Return what a folder of these files says, written once more."""
+    folder = FOLDER / "lab"
+    folder.mkdir(exist_ok=True)
+    for name, content in (("lab.json", lab), ("asked.csv", asked), ("measured.csv", measured)):
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    save_measured(folder, load(folder))
+    return load(folder)
+
+
+def made_laboratory() -> str:
+    """Return the lab.json of a sound one."""
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
+    Campaign(folder, {"E": (0.1, 2.0), "S": {"low": 0.1, "high": 5.0, "unit": "mM", "cost": 3}}, output="v", noise="1%")
+    return (folder / "lab.json").read_text()
+
+
+def _seen(state: State) -> Any:
+    return state.open, state.answers, state.repeats, state.before, state.everything
+
+
+def _lab(path: Path) -> Any:
+    return _seen(laboratory(path.read_bytes(), ASKED, MEASURED))
+
+
+def _measured(path: Path) -> Any:
+    return _seen(laboratory(made_laboratory(), ASKED, path.read_bytes()))
+
+
+def _asked(path: Path) -> Any:
+    return _seen(laboratory(made_laboratory(), path.read_bytes(), MEASURED))
+
+
+def _table(path: Path) -> Any:
+    table = path.with_name("table.csv")
+    table.write_bytes(path.read_bytes())
+    return columns_of(read_table(table), table, "y", "", [])
+
+
+def _results() -> list[Any]:
+    found = []
+    for method, noise in (("vsr", 0.0), ("gp", 0.1)):
+        discover(PROBLEM, method, noise=noise, max_evaluations=3_000, max_queries=300).save(FOLDER / "result.json")
+        found.append(json.loads((FOLDER / "result.json").read_text()))
+    return found
+
+
+def _result(path: Path) -> Any:
+    result = Result.load(path)
+    shown = repr(result), result._repr_html_(), result.latex, result.formula
+    return shown, json.dumps(result.to_json()), [record.tree.to_infix() for record in result.rounds]
+
+
 # --- discover -----------------------------------------------------------------------------
 
 _OPERATORS = ("add", "sub", "mul", "div", "inv", "sqrt", "n2", "n3", "exp", "log", "sin", "cos", "abs", "pow")
@@ -290,5 +353,10 @@ TARGETS: dict[str, Target] = {
     },
     "store": Target(_rows, _report, _lines),
     "settings": Target(lambda: [SETTINGS], _settings),
+    "laboratory": Target(lambda: [json.loads(made_laboratory())], _lab),
+    "measured": Target(lambda: [*SHEETS], _measured),
+    "asked": Target(lambda: [ASKED], _asked),
+    "table": Target(lambda: [*TABLES], _table),
+    "result": Target(_results, _result),
     "discover": Laws(list, _law),
 }  # fmt: skip

@@ -63,6 +63,12 @@ DAMAGES = [
     ("settings", ["runs"], None),
     ("settings", ["time_limit"], "1"),
     ("equation", ["variables", 0, "low"], 10**400),
+    ("result", ["kept", "standard_errors"], [1.0]),  # ValueError when it was shown
+    ("result", ["kept", "correlation"], [[1.0], []]),  # ValueError
+    ("result", ["kept", "schedule"], [[999]]),  # IndexError
+    ("result", ["kept", "rounds", 0, "tree"], [["leaf", "x999", True]]),  # IndexError
+    ("result", ["kept", "names", "given"], []),  # IndexError
+    ("result", ["kept", "settings"], {"a": {"a": {"a": {"a": {"a": {"a": 1}}}}}}),  # RecursionError, if deeper
 ]
 
 
@@ -81,8 +87,18 @@ def test_deep_nesting_is_refused():
             targets.TARGETS[name].try_one(deep)
 
 
+@pytest.mark.parametrize("sigma", ["1e-200", "1e200"])
+def test_a_standard_error_whose_square_is_no_number_is_one_like_others(sigma):
+    # A warning of numpy's, and weights of no meaning.
+    text = f"id,E,S,v,sigma\n2,1.0,2.0,2.43,{sigma}\n2,1.0,2.0,2.45,{sigma}\n"
+    state = targets.laboratory(targets.made_laboratory(), targets.ASKED, text)
+    assert state.answers[0].y == pytest.approx(2.44)
+    assert state.answers[0].sigma == pytest.approx(float(sigma) / 2**0.5)
+
+
 #: So many of each are read in a fraction of a second; `make fuzz` reads many more.
 COUNTS = {"equation": 300, "grammar": 40, "log": 200, "store": 60, "settings": 60}
+COUNTS |= dict.fromkeys(("laboratory", "measured", "asked", "table", "result"), 40)
 
 
 @pytest.mark.parametrize("name", NAMES)

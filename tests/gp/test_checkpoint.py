@@ -539,3 +539,12 @@ def test_a_tree_over_another_set_is_a_clear_error(missing):
     assert keys(through_json(tree, pset)) == keys(tree)
     with pytest.raises(VsrError):
         through_json(tree, other).evaluate([[1.0, 2.0]], other)
+
+
+def test_a_second_run_with_the_same_checkpoint_is_refused(tmp_path):
+    # Fails at 7ff2e9b: each wrote over what the other had.
+    first, second = (Checkpoint(tmp_path / "run.json", {}, every=0.0, _next=0.0) for _ in range(2))
+    first.save(dict)
+    with pytest.raises(VsrError, match="another run writes there"):
+        second.save(dict)
+    first.save(dict)

@@ -3,6 +3,7 @@
 import functools
 import operator
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -78,3 +79,18 @@ def test_serial_threads_fork_spawn_and_joblib_give_the_same_run_and_leave_the_ep
 def test_a_primitive_that_cannot_be_sent_to_other_processes_is_a_clear_error():
     with get_context("spawn").Pool(1) as pool, pytest.raises(vsr.VsrError, match="def and not lambda"):
         run(LAMBDA, pool.map)
+
+
+def test_searches_in_threads_find_what_they_find_alone():
+    # Fails at 7ff2e9b: they drew from one stream of the standard random in turns.
+    def found(seed):
+        return vsr.discover("feynman-unit/I.39.22", "gp", seed=seed, max_evaluations=3000).expression
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            together = list(pool.map(found, range(3)))
+    finally:
+        sys.setswitchinterval(before)
+    assert together == [found(seed) for seed in range(3)]

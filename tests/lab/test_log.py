@@ -380,3 +380,23 @@ def test_a_log_of_another_problem_is_refused(path):
     run(path, **RUNS["vsr"])
     with pytest.raises(LogError, match="line 1 is 'x1,x2,x3,y', expected 'x1,x2,y'"):
         discover(oracle(), log=path)
+
+
+def test_a_second_run_with_the_same_log_is_refused_and_nothing_is_mixed_in(path):
+    # Fails at 7ff2e9b: rows of both were mixed.
+    def measure(log, value):
+        log.add(np.full((1, 2), value), np.array([value]), np.array([True]))
+
+    first, second = Log(["x1", "x2"], path), Log(["x1", "x2"], path)
+    measure(first, 1.0)
+    with pytest.raises(LogError, match="another run writes there"):
+        measure(second, 2.0)
+    measure(first, 3.0)
+    assert path.read_text() == "x1,x2,y\n1.0,1.0,1.0\n3.0,3.0,3.0\n"
+
+
+def test_a_log_that_is_gone_is_told_of(path):
+    log = Log(["x1", "x2"], path)
+    path.unlink()
+    with pytest.raises(LogError, match="cannot write the log"):
+        log.add(np.ones((1, 2)), np.array([3.0]), np.array([True]))

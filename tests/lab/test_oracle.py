@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from deap_vsr.errors import ExpressionError, OracleError, VsrError
+from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.oracle import CallableOracle, EquationOracle, Noise
 from deap_vsr.problems.equation import Equation, Variable, load_equation
 from deap_vsr.problems.sampling import draw_inputs
@@ -511,3 +512,12 @@ def test_noise_is_a_value_that_cannot_be_changed() -> None:
 def test_a_variable_that_cannot_be_drawn_is_refused_when_it_is_made(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(VsrError, match="variable x1"):
         Variable("x1", *arguments)
+
+
+def test_masked_answers_are_none() -> None:
+    # Fails at 7ff2e9b: what is below the mask was taken.
+    def law(X: np.ndarray) -> np.ndarray:
+        return np.ma.masked_where(X[:, 0] > 1.0, X[:, 0])
+
+    y = Lab(CallableOracle(law, [(0.0, 2.0)])).ask(np.array([[0.5], [1.5]]))
+    np.testing.assert_array_equal(y, [0.5, np.nan])

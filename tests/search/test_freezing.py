@@ -33,6 +33,8 @@ def test_summary_constants_are_the_only_mutable_nodes_and_others_are_frozen_at_t
     alone = [node for node in frozen if isinstance(node, Constant) and not node.fitted]
     assert [node.value for node in alone] == pytest.approx([2.5])
     assert not alone[0].mutable
+    moving = [value for value in outcome.constants[-1] if abs(value - 2.5) > 1e-6]
+    assert [frozen[i].value for i in frozen.slots] == moving, "a slot starts where it was in the last trial"
 
 
 def test_a_candidate_that_does_not_fit_keeps_its_mask():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deap_vsr.lab.budget import Budget
+from deap_vsr.table import search
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
 from deap_vsr.table.field import Field
@@ -118,6 +119,29 @@ def test_nothing_is_ever_found_on_a_table():
     assert noisy.status in ("fits", "partial")
     assert noisy.formulas[noisy.best].tree.to_infix(skeleton=False).count("x") == 2
     assert noisy.lead > 0.0
+
+
+def test_the_best_alone_is_finished_where_the_time_is_up(monkeypatch):
+    # Fails at 7ff2e9b: 30 s were spent on the others, of a limit of 10.
+    done, finish = [], search._finished
+
+    def counted(formula, *given):
+        done.append(formula.price)
+        return finish(formula, *given)
+
+    def late(rows):
+        rows.budget.started -= 100.0
+        return rows
+
+    monkeypatch.setattr(search, "_finished", counted)
+    rows = rows_of(lambda a, b: a / (b + 0.3 * np.sin(a)), 2, noise=0.02, seconds=3.0)
+    parts = held_out(rows)
+    train = rows.part(parts[0])
+    field = Field(train)
+    taken = run(train, field)
+    answer = concluded(field, late(rows), parts, taken)
+    assert done == [min(answer.prices)]
+    assert len(answer.formulas) > 1
 
 
 def test_noise_alone_is_partial():

@@ -3,8 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import deap_vsr.tree.written as writing
 from deap_vsr import MaskedTree
 from deap_vsr.tree.operators import named_set
+from deap_vsr.tree.powers import Powers
 from deap_vsr.tree.reading import for_reading
 from deap_vsr.tree.written import as_written, length
 
@@ -144,3 +146,25 @@ def test_value_is_kept_nothing_grows_and_a_second_time_changes_nothing(text, fun
     with np.errstate(all="ignore"):  # where rounding alone moves the formula, nothing can be said
         fine = np.isfinite(before) & (np.abs(before) < 1e8) & (np.abs(near - before) <= 1e-9 * (np.abs(before) + 1e-6))
     np.testing.assert_allclose(after[fine], before[fine], rtol=1e-6, atol=1e-7)
+
+
+def test_a_formula_that_would_take_for_ever_to_write_is_left_after_so_many_products(monkeypatch):
+    # Fails at 7ff2e9b: it took more than 100 s, at the end of a search of 10 s.
+    text = (
+        "0.23808*x1/exp(x2) + 0.02272*x1/exp(x3) + -0.0813*x1/(exp(x2)*exp(x3)) + -0.021261*x1*x2/exp(x3) + "
+        "0.33914*x1*x3/exp(x3) + 0.0004*x1*x3/(x2*x2) + 0.09557*x1*x2/(exp(x2)*exp(x3)) + "
+        "0.2*x1*x3/(exp(x2)*exp(x3)) + -0.002189*x1*x2/(exp(x2)*(x3*x3)) + -0.01892*x1*x2*x3/exp(x2)"
+    )
+    tree, made, product = MaskedTree.from_infix(text), [0], Powers.product
+
+    def counted(self, number, factors):
+        made[0] += 1
+        return product(self, number, factors)
+
+    monkeypatch.setattr(Powers, "product", counted)
+    monkeypatch.setattr(writing, "MOST_PRODUCTS", 300)
+    short = as_written(tree, ["add", "sub", "mul", "div", "exp", "const"])
+    assert made[0] == 301
+    assert len(short) <= len(tree)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (20, 3))
+    np.testing.assert_allclose(short.evaluate(X), tree.evaluate(X), rtol=1e-12)
