@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from deap_vsr.errors import VsrError
+from deap_vsr.lab.oracle import RMS, Noise
 from deap_vsr.markup import escape
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ def discover_command(
         int | None, typer.Option(help="Points handed to the oracle at once, at the most, 1 or more; default: no limit.")
     ] = None,
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
+    noise_of: Annotated[
+        str, typer.Option(help="rms: --noise is a share of the root mean square of y (an equation file's only).")
+    ] = "",
     verify: Annotated[
         str,
         typer.Option(
@@ -168,7 +172,7 @@ def discover_command(
             max_queries=max_queries or None,
             max_memory=max_memory or None,
             batch=batch,
-            noise=noise,
+            noise=noise_from(noise, noise_of),
             verify=_points(verify),
             preset=preset or None,
             optimizer=optimizer or None,
@@ -268,6 +272,13 @@ class Doors:
         told["limits"] = limits_of(told.get("limits"), inputs.variables)
         options: dict[str, Any] = {"form": form, "timeout": timeout or None, "retries": retries, "shell": shell}
         return ProgramOracle(command, inputs.variables, _operators(operators) or FUNCTION_SET, **options, **told), {}
+
+
+def noise_from(level: float, of: str) -> float | Noise:
+    """Return the noise that ``--noise`` and ``--noise-of`` stand for."""
+    if of not in ("", RMS):
+        raise VsrError(f"--noise-of {of}: expected {RMS}, or nothing for a standard deviation")
+    return Noise(level, relative=RMS) if of and level else level
 
 
 def _points(verify: str) -> int | str | None:

@@ -53,7 +53,13 @@ def write_report(folder: Path) -> list[Path]:
 
 
 def how_bounded(settings: Row) -> str:
-    """Return what the limits of every run were, and whether the same command gives the same tables."""
+    """Return what the limits of every run were, whether the same command gives the same tables, and what noise is."""
+    return _bounds(settings) + (
+        " Levels of noise are shares of the root mean square of y over its domain." if settings["noise_of"] else ""
+    )
+
+
+def _bounds(settings: Row) -> str:
     names = {"time_limit": "s", "max_evaluations": "evaluations", "max_queries": "oracle queries"}
     limits = " or ".join(f"{settings[key]:,g} {unit}" for key, unit in names.items() if settings.get(key))
     if settings.get("time_limit"):
@@ -253,7 +259,8 @@ def command_of(row: Row) -> str:
     options = {
         "--method": method, "--expansion": expansion, "--grammar": grammar, "--seed": row["seed"] or "",
         "--noise": row["noise"] or "",
-        "--preset": row["preset"], "--optimizer": row["optimizer"], "--time-limit": row["time_limit"],
+        "--noise-of": row["noise_of"], "--preset": row["preset"], "--optimizer": row["optimizer"],
+        "--time-limit": row["time_limit"],
         "--max-evaluations": row["max_evaluations"], "--max-queries": row["max_queries"],
     }  # fmt: skip
     given = [part for name, value in options.items() if value for part in (name, str(value))]
