@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from deap_vsr.compare.claims import in_words
 from deap_vsr.compare.job import parts_of
 from deap_vsr.compare.paths import path_html
 from deap_vsr.compare.pictures import Picture, all_pictures
@@ -34,10 +35,11 @@ def write_report(folder: Path) -> list[Path]:
         raise VsrError(f"{folder}: no run is finished yet")
     tables = all_tables(rows)
     pictures = [(picture, _png(picture)) for picture in all_pictures(rows)] if have_matplotlib() else []
-    statement, title = how_bounded(settings), _title(settings)
+    statement, title = f"{how_bounded(settings)}{_how_far(settings, rows)}", _title(settings)
+    words = "\n\n".join([statement, *map(markdown, in_words(rows))])
     content: dict[str, bytes] = {
         "report.html": page(settings, rows, tables, pictures).encode(),
-        "tables.md": "\n".join([f"# {markdown(title)}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
+        "tables.md": "\n".join([f"# {markdown(title)}\n\n{words}\n", *map(to_markdown, tables)]).encode(),
         "tables.tex": "\n".join([f"% {printable(title)}\n% {statement}\n", *map(to_latex, tables)]).encode(),
     }
     content |= {f"tables/{table.name}.csv": to_csv(table).encode() for table in tables}
@@ -98,7 +100,8 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 <body>
 <header><h1>{title}</h1>
 {_facts(settings, rows)}
-<p class="note">{escape(how_bounded(settings))}</p>
+<p class="note">{escape(how_bounded(settings) + _how_far(settings, rows))}</p>
+{"".join(f"<p>{escape(sentence)}</p>" for sentence in in_words(rows))}
 <nav>{"".join(f'<a href="#{escape(name)}">{escape(shown)}</a>' for name, shown in links)}</nav></header>
 <main>
 {chr(10).join(map(to_html, tables))}
@@ -114,6 +117,11 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 </body>
 </html>
 """  # noqa: E501
+
+
+def _how_far(settings: Row, rows: list[Row]) -> str:
+    """Return how much of a comparison is there, if it is not all."""
+    return f" {len(rows)} of {settings['runs']} runs are finished." if len(rows) < settings["runs"] else ""
 
 
 def _title(settings: Row) -> str:
