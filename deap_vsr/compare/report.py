@@ -35,7 +35,7 @@ def write_report(folder: Path) -> list[Path]:
         raise VsrError(f"{folder}: no run is finished yet")
     tables = all_tables(rows)
     pictures = [(picture, _png(picture)) for picture in all_pictures(rows)] if have_matplotlib() else []
-    statement, title = f"{how_bounded(settings)}{_how_far(settings, rows)}", _title(settings)
+    statement, title = f"{how_bounded(settings)}{how_far(settings, rows)}", _title(settings)
     words = "\n\n".join([statement, *map(markdown, in_words(rows))])
     content: dict[str, bytes] = {
         "report.html": page(settings, rows, tables, pictures).encode(),
@@ -100,7 +100,7 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 <body>
 <header><h1>{title}</h1>
 {_facts(settings, rows)}
-<p class="note">{escape(how_bounded(settings) + _how_far(settings, rows))}</p>
+<p class="note">{escape(how_bounded(settings) + how_far(settings, rows))}</p>
 {"".join(f"<p>{escape(sentence)}</p>" for sentence in in_words(rows))}
 <nav>{"".join(f'<a href="#{escape(name)}">{escape(shown)}</a>' for name, shown in links)}</nav></header>
 <main>
@@ -119,7 +119,7 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 """  # noqa: E501
 
 
-def _how_far(settings: Row, rows: list[Row]) -> str:
+def how_far(settings: Row, rows: list[Row]) -> str:
     """Return how much of a comparison is there, if it is not all."""
     return f" {len(rows)} of {settings['runs']} runs are finished." if len(rows) < settings["runs"] else ""
 
