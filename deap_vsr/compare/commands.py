@@ -36,7 +36,7 @@ def compare_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="e.g. gp,vsr-gp,vsr-gp+slotwise,mcts+coefficients,vsr, or gplearn,pyoperon,pysr; "
+            help="e.g. gp,vsr-gp,vsr-gp+slotwise,mcts+coefficients,vsr, or gplearn,pyoperon,pysr (never run by us); "
             "empty: the suite's, or all."
         ),
     ] = "",
