@@ -77,7 +77,7 @@ def discover_command(
         typer.Option(
             help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
             "dsr, pqt, vpg, gpmeld (docs/neural.md; vsr-dsr, ... free variables one by one), "
-            "gplearn, pyoperon or pysr (other packages; pysr was never run by us), or MODULE:NAME of a method of your own."
+            "gplearn, pyoperon or pysr (other packages; pysr was never run by us), or MODULE:NAME of your own."
         ),
     ] = "vsr",
     expansion: Annotated[
