@@ -80,7 +80,11 @@ def command(folder: Path, settings: dict[str, Any]) -> str:
         if value
         for part in (name, f"{value:g}" if isinstance(value, float) else str(value))
     ]
-    return shlex.join(["vsr", "compare", *settings["suites"], *given])
+    lines = [
+        shlex.join(["vsr", "compare", *settings["suites"]]),
+        *map(shlex.join, zip(given[::2], given[1::2], strict=True)),
+    ]
+    return " \\\n    ".join(lines)
 
 
 def picture(folder: Path) -> Path:
