@@ -136,7 +136,7 @@ def test_too_many_points_in_a_round_and_rounds_beyond_the_last_are_refused():
     ("adapter", "problem", "more", "message"),
     [
         ("srsci", "sine.in", {}, "expected srsci:FOLDER or newtonbench:FOLDER"),
-        ("feynman:/tmp", "sine.in", {}, "expected srsci:FOLDER or newtonbench:FOLDER"),
+        ("feynman:folder", "sine.in", {}, "expected srsci:FOLDER or newtonbench:FOLDER"),
         ("srsci:/nowhere", "sine.in", {}, "is no folder"),
         (SRSCI, "other.in", {}, "the evaluator has no problem other.in"),
         (SRSCI, "sine.in", {"kind": "cauchy"}, "expected normal, exponential"),
