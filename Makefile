@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check browser neural site data clean fuzz dependable mutation lowest audit
+.PHONY: demo test lint types check browser neural site results release data clean fuzz dependable mutation lowest audit
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -74,6 +74,21 @@ neural: $(VENV)/.installed-test
 # The documentation site, into site/; a broken link is an error.
 site: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Reports of all results/, and docs/results.md with its pictures, from the runs that are there.
+results: $(VENV)/.installed
+	for folder in results/*/; do $(BIN)/vsr report $$folder || exit 1; done
+	$(BIN)/python docs/results.py
+
+# What is published: sdist and wheel, checked, installed into an empty environment and tried there without a network.
+release: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet "build >= 1.0" "twine >= 5.1"
+	rm -rf dist .venv-release
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet dist/*.whl
+	.venv-release/bin/python tests/smoke.py
 
 data: $(VENV)/.installed
 	$(BIN)/vsr data make data

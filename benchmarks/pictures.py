@@ -1,4 +1,7 @@
-"""Make the pictures of docs/slotwise.md, few-points.md and mcts.md: ``python benchmarks/pictures.py docs/pictures``."""
+"""Make the pictures of docs/slotwise.md, few-points.md, mcts.md and README.md.
+
+``python benchmarks/pictures.py docs/pictures``
+"""
 
 import random
 from dataclasses import replace
@@ -12,6 +15,7 @@ from matplotlib.figure import Figure
 
 from cfg_mcts import Deriver, Grammar, Limits, SearchTree, mcts, plot_tree
 from deap_vsr import MaskedTree, Trial, discover, fit
+from deap_vsr.bench.points import plot_points
 from deap_vsr.methods import METHODS
 from deap_vsr.plot import plot_path, plot_slots
 
@@ -66,11 +70,27 @@ def asked_points(problem: str) -> Figure:
     return figure
 
 
+def on_record() -> Figure:
+    """Return the picture of the figures in benchmarks/points.md: the share of feynman-unit against the points asked."""
+    cells = {}
+    for line in (Path(__file__).parent / "points.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("|"):
+            name, *rest = [cell.strip() for cell in line.strip("|").split("|")]
+            cells.setdefault(name, rest)
+    limits = [None if word == "no limit" else int(word.split()[0].replace(",", "")) for word in cells[""]]
+    rows = {0.0: cells["exact: recovered"], 0.01: cells["noise 1 %: right form"]}
+    return plot_points([
+        {"noise": noise, "limit": limit, "good": int(told), "problems": 120}
+        for noise, row in rows.items() for limit, told in zip(limits, row, strict=True) if told
+    ])  # fmt: skip
+
+
 def main(folder: Path, problem: str = "trigonometric/sincosinv/3-2-2/prog_1") -> None:
     """Run one problem with seed 0 and write slots.png, path.png and points.png; then those of noise and of MCTS."""
     at_settings = replace(METHODS["vsr"], then=("slotwise",))
     result = discover(problem, at_settings)
     folder.mkdir(parents=True, exist_ok=True)
+    on_record().savefig(folder / "recovery.png", dpi=90)
     plot_slots(result).savefig(folder / "slots.png", dpi=75)
     plot_path(result).savefig(folder / "path.png", dpi=75)
     print(result.expression)

@@ -49,6 +49,7 @@ def main(
     seeds: int = 1,
     time_limit: float = 60.0,
     max_queries: int = 0,
+    max_evaluations: int = 0,
     noise: float = 0.0,
     relative: Annotated[bool, typer.Option(help="The noise is a share of the spread of y.")] = False,
     expansion: Annotated[str, typer.Option(help="For vsr-gp and vsr-mcts: joint or slotwise.")] = "",
@@ -57,7 +58,10 @@ def main(
     out: Path | None = None,
 ) -> None:
     """Run every usable problem of the suites and print a table."""
-    options: dict[str, Any] = {"time_limit": time_limit, "max_queries": max_queries or None, "grammar": grammar or None}
+    options: dict[str, Any] = {
+        "time_limit": time_limit or None, "max_queries": max_queries or None, "grammar": grammar or None,
+        "max_evaluations": max_evaluations or None,
+    }  # fmt: skip
     options["noise"] = Noise(noise, relative=relative) if noise else 0.0
     options["expansion"] = expansion or None
     paths = [str(path) for place in places for path in suites.problem_files(place) if load_equation(path).usable]

@@ -248,7 +248,8 @@ def data_make(
     suite: Annotated[
         str,
         typer.Option(
-            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, classic, or laws: fresh ones.",
+            help="all (of data), trigonometric, feynman, feynman-unit, livermore2, classic; on demand feynman+dummy "
+            "(with variables that have no effect) and laws: fresh ones.",
             show_default=True,
         ),
     ] = "all",
@@ -260,7 +261,7 @@ def data_make(
         int, typer.Option(min=1, help="Programs for each set and configuration; of laws, how many in all.")
     ] = generate.PROGRAMS,
     variables: Annotated[int, typer.Option(min=0, help="Place the m variables among so many; 0: no others.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the trigonometric programs and of the laws.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of trigonometric programs, dummy variables, laws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Write equation files: the whole data folder, or fresh programs on demand.
@@ -269,18 +270,23 @@ def data_make(
     with 45 distractors among 50 variables: add --config 5-5-5 --variables 50.
 
     Fresh laws, none of them in the data folder: vsr data make fresh --suite laws --programs 60 --seed 7
+
+    Feynman's laws with one to three variables that have no effect: vsr data make fresh --suite feynman+dummy --seed 7
     """
     tables = generate.TABLES
-    if suite not in ("all", "trigonometric", "laws", *tables):
-        raise VsrError(f"--suite {suite}: expected all, trigonometric, laws, {', '.join(tables)}")
+    known = ("all", "trigonometric", "laws", generate.WITH_DUMMIES, *tables)
+    if suite not in known:
+        raise VsrError(f"--suite {suite}: expected {', '.join(known)}")
     if suite in tables and (config or variables or seed):
         raise VsrError(f"--suite {suite} comes from a table: --config, --variables and --seed are for trigonometric")
-    if suite == "laws" and (config or variables):
-        raise VsrError("--suite laws has families: --config and --variables are for trigonometric")
+    if suite in ("laws", generate.WITH_DUMMIES) and (config or variables):
+        raise VsrError(f"--suite {suite}: --config and --variables are for trigonometric")
     count = 0
     try:
         if suite == "laws":
             count += generate.write_problems(laws_suite(programs, seed), out)
+        if suite == generate.WITH_DUMMIES:
+            count += generate.write_problems(generate.dummy_suite(seed), out)
         if suite in ("all", "trigonometric"):
             shapes = tuple(_configuration(text) for text in config.split(",")) if config else generate.CONFIGURATIONS
             drawn = generate.trigonometric_suite(sets.split(","), shapes, programs, seed, variables or None)

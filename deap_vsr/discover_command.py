@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,13 @@ import typer
 from rich.console import Console
 
 from deap_vsr.errors import VsrError
+from deap_vsr.files import write_atomically
+from deap_vsr.lab.oracle import RMS, Noise
 from deap_vsr.markup import escape
 
 if TYPE_CHECKING:
+    from deap_vsr.adapters.entry import Entry
+    from deap_vsr.problems.equation import Variable
     from deap_vsr.result import Result
 
 
@@ -31,6 +36,12 @@ def discover_command(
         typer.Option(
             help="A program to ask: './sim {T} {p}' is run for each point and prints a number; without places for the "
             "variables it reads points as CSV and prints a line for each."
+        ),
+    ] = "",
+    adapter: Annotated[
+        str,
+        typer.Option(
+            help="srsci:FOLDER or newtonbench:FOLDER: a problem of your own copy of that benchmark (docs/adapters.md)"
         ),
     ] = "",
     domain: Annotated[
@@ -66,7 +77,7 @@ def discover_command(
         typer.Option(
             help="vsr (slots solved one by one), vsr-gp or vsr-mcts (the paper's), gp or mcts (all variables at once), "
             "dsr, pqt, vpg, gpmeld (docs/neural.md; vsr-dsr, ... free variables one by one), "
-            "gplearn, pyoperon or pysr (other packages), or MODULE:NAME of a method of your own."
+            "gplearn, pyoperon or pysr (other packages; pysr was never run by us), or MODULE:NAME of your own."
         ),
     ] = "vsr",
     expansion: Annotated[
@@ -86,6 +97,10 @@ def discover_command(
         int | None, typer.Option(help="Points handed to the oracle at once, at the most, 1 or more; default: no limit.")
     ] = None,
     noise: Annotated[float, typer.Option(min=0.0, help="Standard deviation of normal noise on y.")] = 0.0,
+    noise_of: Annotated[
+        str, typer.Option(help="rms: --noise is a share of the root mean square of y (an equation file's only).")
+    ] = "",
+    noise_kind: Annotated[str, typer.Option(help="normal, uniform, laplace, exponential or logistic.")] = "normal",
     verify: Annotated[
         str,
         typer.Option(
@@ -138,7 +153,7 @@ def discover_command(
     """
     from deap_vsr.methods import discover
     from deap_vsr.table_command import discover_table, is_table
-    from deap_vsr.terminal import live_progress, make_folder, print_result, write_result
+    from deap_vsr.terminal import live_progress, make_folder, print_result
 
     console, errors = Console(emoji=False), Console(stderr=True, emoji=False)
     if resume and checkpoint is None:
@@ -154,7 +169,16 @@ def discover_command(
     if command and problem:
         raise VsrError(f"--command and {problem}: expected one of them")
     doors = Doors(domain or [], output or [], limit or [], feasible, workers, processes, noise_sd)
-    asked, told = doors.of_program(command, operators, timeout, retries, form, shell) if command else doors.of(problem)
+    entry: Entry | None = None
+    level = noise_from(noise, noise_of, noise_kind)
+    if adapter:
+        entry = doors.of_adapter(adapter, problem, level, seed)
+        asked, told, level = entry.oracle, dict[str, Any](), 0.0
+        batch, max_queries = batch or entry.batch, max_queries or entry.max_queries or 0
+    elif command:
+        asked, told = doors.of_program(command, operators, timeout, retries, form, shell)
+    else:
+        asked, told = doors.of(problem)
     with live_progress(errors) as (progress, tick):
         result = discover(
             asked,
@@ -168,7 +192,7 @@ def discover_command(
             max_queries=max_queries or None,
             max_memory=max_memory or None,
             batch=batch,
-            noise=noise,
+            noise=level,
             verify=_points(verify),
             preset=preset or None,
             optimizer=optimizer or None,
@@ -181,20 +205,37 @@ def discover_command(
             tick=tick,
         )
     several = isinstance(result, dict)
+    figures = entry.figures(result) if entry is not None else {}
     if as_json:
-        print(json.dumps(result.to_json(), ensure_ascii=False))
+        more = {"adapter": {name: value if math.isfinite(value) else None for name, value in figures.items()}}
+        print(json.dumps(result.to_json() | (more if entry is not None else {}), ensure_ascii=False))
     results: dict[str, Result] = result if several else {"": result}
     for name, each in results.items():
         if not as_json:
             if name:
                 console.print(f"[bold]{escape(name)}[/bold]")
             print_result(each, console)
+            if figures:
+                shown = ", ".join(f"{name} {value:.3g}" for name, value in figures.items())
+                console.print(f"{adapter.partition(':')[0]}: {shown}", highlight=False)
         folder = out if out is None or not name else out / re.sub(r"[^\w.=-]+", "-", name)
-        for path in write_result(each, folder) if folder is not None else []:
+        for path in _written(each, folder, entry) if folder is not None else []:
             if not as_json:
                 console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
     if any(each.stopped_by == "interrupted" for each in results.values()):
         raise typer.Exit(130)
+
+
+def _written(result: Result, folder: Path, entry: Entry | None) -> list[Path]:
+    """Write a result into a folder, and its answer as another benchmark wants it; returns the paths."""
+    from deap_vsr.terminal import write_result
+
+    paths = write_result(result, folder)
+    if entry is not None and result.tree is not None:
+        name, text = entry.written(result)
+        write_atomically(folder / name, text)
+        paths.append(folder / name)
+    return paths
 
 
 def _operators(text: str) -> list[str] | None:
@@ -251,6 +292,22 @@ class Doors:
             return problem, {}
         return attribute_of(problem, "function"), {**self._told(), "processes": self.processes}
 
+    def of_adapter(self, adapter: str, problem: str, noise: float | Noise, seed: int) -> Entry:
+        """Return the problem of another benchmark; its noise is its own affair."""
+        from deap_vsr.adapters import entry_of
+        from deap_vsr.lab.domains import domain_of_text
+
+        of = noise if isinstance(noise, Noise) else Noise(noise)
+        if of.relative:
+            raise VsrError("--noise-of is for equation files; the benchmarks of --adapter have noise of their own")
+        domains: dict[str, Variable] = {}
+        for text in self.domains:
+            name, domain = domain_of_text(text)
+            if isinstance(domain, list):
+                raise VsrError(f"--domain {text}: expected NAME=LOW:HIGH")
+            domains[name] = domain
+        return entry_of(adapter, problem, domains, of.scale, of.kind, seed)
+
     def of_program(
         self, command: str, operators: str, timeout: float, retries: int, form: str, shell: bool
     ) -> tuple[Any, dict[str, Any]]:
@@ -268,6 +325,13 @@ class Doors:
         told["limits"] = limits_of(told.get("limits"), inputs.variables)
         options: dict[str, Any] = {"form": form, "timeout": timeout or None, "retries": retries, "shell": shell}
         return ProgramOracle(command, inputs.variables, _operators(operators) or FUNCTION_SET, **options, **told), {}
+
+
+def noise_from(level: float, of: str, kind: str) -> float | Noise:
+    """Return the noise that ``--noise``, ``--noise-of`` and ``--noise-kind`` stand for."""
+    if of not in ("", RMS):
+        raise VsrError(f"--noise-of {of}: expected {RMS}, or nothing for a standard deviation")
+    return Noise(level, kind, of or False) if of or kind != "normal" else level
 
 
 def _points(verify: str) -> int | str | None:

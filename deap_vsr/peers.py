@@ -1,7 +1,8 @@
 """Other people's methods beside ours: gplearn, pyoperon and PySR, one small adapter each.
 
-Each gets the oracle's data as a sample of points drawn from the domains, the same limits and the same judge. They are
-optional: ``pip install deap-vsr[peers]``, or the packages one by one.
+Each gets the oracle's data as a sample of points drawn from the domains, the same limits and the same judge. PySR's has
+never been run with PySR itself, as Julia could not be had: it is tested with a stand-in. They
+are optional: ``pip install deap-vsr[peers]``, or the packages one by one.
 """
 
 from __future__ import annotations

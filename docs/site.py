@@ -7,6 +7,7 @@ Programs of ``examples/`` become pages with their text.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,22 @@ def _at_home(text: str) -> str:
     return text.replace("](../docs/", "](../").replace("](../../docs/", "](../../")
 
 
+def _first_words(said: str) -> str:
+    words = said.strip().split("\n\n")[0].replace("\n", " ").replace("](../docs/", "](")
+    return re.sub(r"([*|])", r"\\\1", words)  # formulas have stars
+
+
 def _gallery(programs: list[Path]) -> str:
-    """Return the page that lists the programs of examples/, each with the first words of what it says of itself."""
+    """Return the page that lists what is in examples/, each with the first words of what it says of itself."""
     rows = []
     for program in programs:
         said = ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or ""
-        rows.append(
-            f"| [{program.name}](examples/{program.stem}.md) | {said.split(chr(10) * 2)[0].replace(chr(10), ' ')} |"
-        )
+        rows.append(f"| [{program.name}](examples/{program.stem}.md) | {_first_words(said)} |")
+    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
+        first = json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"]
+        _, _, said = "".join(first).partition("\n\n")  # behind its title
+        rows.append(f"| {notebook.name}, a notebook | {_first_words(said)} |")
     return (
-        "# Examples\n\nEach is run by the tests.\n\n| program | what it shows |\n|---|---|\n" + "\n".join(rows) + "\n"
+        "# Examples\n\nEach is run by the tests, as it stands in `examples/`.\n\n"
+        "| program | what it shows |\n|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -31,7 +31,7 @@ ORDER = (
     ("deap_vsr",),
     ("saved", "shown"),
     ("result", "peers", "doors", "narrate"),
-    ("methods", "terminal"),
+    ("methods", "terminal", "adapters"),
     ("table",),
     ("estimator",),
     ("table_command",),

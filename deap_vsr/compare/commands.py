@@ -36,7 +36,7 @@ def compare_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="e.g. gp,vsr-gp,vsr-gp+slotwise,mcts+coefficients,vsr, or gplearn,pyoperon,pysr; "
+            help="e.g. gp,vsr-gp,vsr-gp+slotwise,mcts+coefficients,vsr, or gplearn,pyoperon,pysr (never run by us); "
             "empty: the suite's, or all."
         ),
     ] = "",
@@ -45,6 +45,9 @@ def compare_command(
     max_evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0: no limit.")] = 0,
     max_queries: Annotated[int, typer.Option(min=0, help="Oracle queries a run; 0: no limit.")] = 0,
     noise: Annotated[str, typer.Option(help="Levels, e.g. 0,0.1; empty: the suite's, or none.")] = "",
+    noise_of: Annotated[
+        str, typer.Option(help="rms: levels are shares of the root mean square of y, as SRBench's are.")
+    ] = "",
     preset: Annotated[str, typer.Option(help="paper: the published settings, where a method has them.")] = "",
     optimizers: Annotated[str, typer.Option(help="e.g. lm,BFGS,CG; empty: the suite's, or each method's own.")] = "",
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time on this machine.")] = 1,
@@ -83,6 +86,7 @@ def compare_command(
         noise=_numbers(noise),
         preset=preset or None,
         optimizers=_listed(optimizers),
+        noise_of=noise_of or None,
     )
     _say(f"{len(planned.jobs)} runs: {len(planned.problems)} problems, methods {', '.join(planned.methods)}")
     if planned.left_out:
@@ -137,8 +141,8 @@ def report_command(
 def _show(table: Table) -> None:
     """Print the overview; what of it has room in a terminal."""
     names = {
-        "set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "found", "false found",
-        "seconds", "queries",
+        "set", "group", "noise", "method", "runs", "failed", "median NMSE", "recovered", "right form", "found",
+        "false found", "seconds", "queries",
     }  # fmt: skip
     shown = Shown(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     columns = []
@@ -167,13 +171,14 @@ def _line(news: Any) -> str:
     from deap_vsr.compare.job import Job
 
     row = news.row
-    title = Job(row["problem"], row["method"], row["seed"], row["noise"], row["optimizer"]).title
+    title = Job(**{name: row[name] for name in Job.__annotations__}).title
     if row["status"] == "failed":
         what = f"FAILED: {row['error']}"
     else:
         nmse = "none" if row["nmse"] is None else f"{row['nmse']:.2g}"
         stands = f"{'FALSELY ' if row['false_found'] else ''}{row['standing']}"
-        what = f"{stands}, NMSE {nmse}{', recovered' if row['recovered'] else ''}, {row['seconds']:.1f} s"
+        told = ", recovered" if row["recovered"] else ", right form" if row["right_form"] else ""
+        what = f"{stands}, NMSE {nmse}{told}, {row['seconds']:.1f} s"
     failed = f", {news.failed} failed" if news.failed else ""
     return f"{news.done}/{news.total} {title}: {what}{failed}, {duration(news.seconds_left)} left"
 

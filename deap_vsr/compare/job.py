@@ -13,16 +13,17 @@ GRAMMAR = "coefficients"
 
 METRICS = ("mse", "nmse", "rmse", "nrmse", "inv_nmse", "inv_nrmse", "r2")
 #: What every row of a store has: the job, what it is of, what came out, what it cost, and where it was run. `status` is
-#: that of the run, done or failed; `standing` that of its answer, found, fits or partial.
+#: that of the run, done or failed; `standing` that of its answer, found, fits or partial; `right_form` is
+#: whether an answer in noise has the law's form.
 COLUMNS = (
     "problem", "method", "seed", "noise", "optimizer", "preset", "time_limit", "max_evaluations", "max_queries",
     "set", "group", "n_vars", "digest",
     "status", "error", "recovered", "standing", "false_found", *METRICS, "stopped_by", "expression",
     "seconds", "evaluations", "oracle_queries", "peak_memory_mb",
-    "trace", "result", "versions", "machine",
+    "trace", "result", "versions", "machine", "noise_of", "right_form",
 )  # fmt: skip
 #: Those that rows of earlier versions have not; they are read as None.
-NEW_COLUMNS = ("standing", "false_found")
+NEW_COLUMNS = ("standing", "false_found", "noise_of", "right_form")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Job:
     time_limit: float | None = None
     max_evaluations: int | None = None
     max_queries: int | None = None
+    noise_of: str | None = None
+    """What the noise is a share of, :data:`deap_vsr.lab.oracle.RMS`; None: it is a standard deviation."""
 
     @property
     def key(self) -> str:
@@ -67,7 +70,7 @@ class Job:
     @property
     def title(self) -> str:
         """The run in a few words."""
-        noise = f", noise {self.noise:g}" if self.noise else ""
+        noise = f", noise {self.noise:g}{f' of {self.noise_of}' if self.noise_of else ''}" if self.noise else ""
         optimizer = f", {self.optimizer}" if self.optimizer else ""
         return f"{self.problem} {self.method}{optimizer}, seed {self.seed}{noise}"
 
@@ -84,4 +87,5 @@ def parts_of(variant: str) -> tuple[str, str | None, str | None]:
 
 def key_of(row: dict[str, Any]) -> str:
     """Return the key of the job that a row is of."""
-    return f"{row['problem']}|{row['method']}|{row['optimizer'] or ''}|{float(row['noise'])!r}|{row['seed']}"
+    noise = f"{float(row['noise'])!r}{row['noise_of'] or ''}"
+    return f"{row['problem']}|{row['method']}|{row['optimizer'] or ''}|{noise}|{row['seed']}"

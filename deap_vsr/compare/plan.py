@@ -12,6 +12,7 @@ import deap_vsr
 from deap_vsr.compare.job import Job, Problem, parts_of
 from deap_vsr.compare.paper import SUITES, PaperSuite
 from deap_vsr.errors import VsrError
+from deap_vsr.lab.oracle import RMS
 from deap_vsr.methods import OURS, Options, check_optimizer, check_preset, method_of
 from deap_vsr.peers import DEFAULT_SECONDS
 from deap_vsr.problems import suites
@@ -44,6 +45,7 @@ class Plan:
             "time_limit": first.time_limit,
             "max_evaluations": first.max_evaluations,
             "max_queries": first.max_queries,
+            "noise_of": first.noise_of,
             "runs": len(self.jobs),
             "left_out": list(self.left_out),
             "problems": {name: problem.digest for name, problem in self.problems.items()},
@@ -61,6 +63,7 @@ def plan(
     noise: Sequence[float] = (),
     preset: str | None = None,
     optimizers: Sequence[str] = (),
+    noise_of: str | None = None,
 ) -> Plan:
     """Return the runs of a comparison.
 
@@ -73,12 +76,15 @@ def plan(
     noise : levels (standard deviations); by default those of the suite, or none
     preset : "paper" for the published settings, where a method has them
     optimizers : by default those of the suite, or each method's own; only where a method fits by one
+    noise_of : "rms" for levels that are shares of the root mean square of y, as SRBench has them
     """
     check_preset(preset)
     if n_seeds < 1 or any(limit is not None and limit <= 0 for limit in (time_limit, max_evaluations, max_queries)):
         raise VsrError("at least one seed is needed, and limits above 0")
     if any(not 0 <= level < float("inf") for level in noise):
         raise VsrError("levels of noise are finite numbers of at least 0")
+    if noise_of not in (None, RMS):
+        raise VsrError(f"noise is a standard deviation or a share of {RMS}, not of {noise_of!r}")
     for method in methods:
         check_method(method)
     for name in optimizers:
@@ -102,8 +108,9 @@ def plan(
             settings = preset if adjustable else None
             for optimizer, level, seed in product(fitted_by, noise or study.noise, range(n_seeds)):
                 job = Job(
-                    name, method, seed, float(level), optimizer, settings, time_limit, max_evaluations, max_queries
-                )
+                    name, method, seed, float(level), optimizer, settings, time_limit, max_evaluations, max_queries,
+                    noise_of,
+                )  # fmt: skip
                 jobs.setdefault(job.key, job)
     if not jobs:
         raise VsrError("nothing to run: none of the problems is usable")

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from deap_vsr.compare.claims import in_words
 from deap_vsr.compare.job import parts_of
 from deap_vsr.compare.paths import path_html
 from deap_vsr.compare.pictures import Picture, all_pictures
@@ -34,10 +35,11 @@ def write_report(folder: Path) -> list[Path]:
         raise VsrError(f"{folder}: no run is finished yet")
     tables = all_tables(rows)
     pictures = [(picture, _png(picture)) for picture in all_pictures(rows)] if have_matplotlib() else []
-    statement, title = how_bounded(settings), _title(settings)
+    statement, title = f"{how_bounded(settings)}{how_far(settings, rows)}", _title(settings)
+    words = "\n\n".join([statement, *map(markdown, in_words(rows))])
     content: dict[str, bytes] = {
         "report.html": page(settings, rows, tables, pictures).encode(),
-        "tables.md": "\n".join([f"# {markdown(title)}\n\n{statement}\n", *map(to_markdown, tables)]).encode(),
+        "tables.md": "\n".join([f"# {markdown(title)}\n\n{words}\n", *map(to_markdown, tables)]).encode(),
         "tables.tex": "\n".join([f"% {printable(title)}\n% {statement}\n", *map(to_latex, tables)]).encode(),
     }
     content |= {f"tables/{table.name}.csv": to_csv(table).encode() for table in tables}
@@ -53,7 +55,13 @@ def write_report(folder: Path) -> list[Path]:
 
 
 def how_bounded(settings: Row) -> str:
-    """Return what the limits of every run were, and whether the same command gives the same tables."""
+    """Return what the limits of every run were, whether the same command gives the same tables, and what noise is."""
+    return _bounds(settings) + (
+        " Levels of noise are shares of the root mean square of y over its domain." if settings["noise_of"] else ""
+    )
+
+
+def _bounds(settings: Row) -> str:
     names = {"time_limit": "s", "max_evaluations": "evaluations", "max_queries": "oracle queries"}
     limits = " or ".join(f"{settings[key]:,g} {unit}" for key, unit in names.items() if settings.get(key))
     if settings.get("time_limit"):
@@ -92,7 +100,8 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 <body>
 <header><h1>{title}</h1>
 {_facts(settings, rows)}
-<p class="note">{escape(how_bounded(settings))}</p>
+<p class="note">{escape(how_bounded(settings) + how_far(settings, rows))}</p>
+{"".join(f"<p>{escape(sentence)}</p>" for sentence in in_words(rows))}
 <nav>{"".join(f'<a href="#{escape(name)}">{escape(shown)}</a>' for name, shown in links)}</nav></header>
 <main>
 {chr(10).join(map(to_html, tables))}
@@ -108,6 +117,11 @@ def page(settings: Row, rows: list[Row], tables: list[Table], pictures: list[tup
 </body>
 </html>
 """  # noqa: E501
+
+
+def how_far(settings: Row, rows: list[Row]) -> str:
+    """Return how much of a comparison is there, if it is not all."""
+    return f" {len(rows)} of {settings['runs']} runs are finished." if len(rows) < settings["runs"] else ""
 
 
 def _title(settings: Row) -> str:
@@ -253,7 +267,8 @@ def command_of(row: Row) -> str:
     options = {
         "--method": method, "--expansion": expansion, "--grammar": grammar, "--seed": row["seed"] or "",
         "--noise": row["noise"] or "",
-        "--preset": row["preset"], "--optimizer": row["optimizer"], "--time-limit": row["time_limit"],
+        "--noise-of": row["noise_of"], "--preset": row["preset"], "--optimizer": row["optimizer"],
+        "--time-limit": row["time_limit"],
         "--max-evaluations": row["max_evaluations"], "--max-queries": row["max_queries"],
     }  # fmt: skip
     given = [part for name, value in options.items() if value for part in (name, str(value))]

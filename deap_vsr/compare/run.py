@@ -84,7 +84,8 @@ def do(given: Row) -> Row:
         forget_peak()
         outcome = _discover(equation, job, trace)
         result = outcome.to_json()
-        false = is_false(outcome, equation, job.noise)
+        right = has_right_form(outcome, equation) if job.noise else None
+        false = is_false(outcome, right)
     except Exception as error:
         kind = "" if isinstance(error, VsrError) else f"{type(error).__name__}: "
         return failure(given, short(f"{kind}{error}", 300))
@@ -93,6 +94,7 @@ def do(given: Row) -> Row:
         "status": "done",
         "recovered": bool(result["recovered"]),
         "standing": result["status"],
+        "right_form": right,
         "false_found": false,
         **{name: metrics[name] for name in METRICS},
         **{name: result[name] for name in ("stopped_by", "expression", "seconds", "evaluations", "oracle_queries")},
@@ -102,13 +104,18 @@ def do(given: Row) -> Row:
     }
 
 
-def is_false(result: Any, equation: Any, noise: float) -> bool:
-    """Whether a result calls found what is not the law; in noise, what has not even its form."""
+def is_false(result: Any, right: bool | None) -> bool:
+    """Whether a result calls found what is not the law; in noise (`right` is known) what has not its form."""
+    return result.status == "found" and not (right or result.verdict.recovered)
+
+
+def has_right_form(result: Any, equation: Any) -> bool:
+    """Whether an answer is the law but for the values of its numbers, which cannot be exact in noise."""
     from deap_vsr.judge.form import right_form
 
-    if result.status != "found" or result.verdict.recovered:
+    if result.tree is None:
         return False
-    return not (noise and (result.verdict.same_form or right_form(result.tree, equation)))
+    return bool(result.verdict.recovered or result.verdict.same_form or right_form(result.tree, equation))
 
 
 class Trace:
@@ -130,6 +137,7 @@ class Trace:
 
 
 def _discover(equation: Any, job: Job, trace: Trace) -> Any:
+    from deap_vsr.lab.oracle import Noise
     from deap_vsr.methods import discover
 
     limits = {name: getattr(job, name) for name in ("time_limit", "max_evaluations", "max_queries")}
@@ -140,7 +148,7 @@ def _discover(equation: Any, job: Job, trace: Trace) -> Any:
         expansion=expansion,
         grammar=grammar,
         seed=job.seed,
-        noise=job.noise,
+        noise=Noise(job.noise, relative=job.noise_of) if job.noise_of else job.noise,
         preset=job.preset,
         optimizer=job.optimizer,
         progress=trace,
@@ -168,7 +176,8 @@ def _row(given: Row) -> Row:
 
 def failure(given: Row, error: str) -> Row:
     """Return the row of a run that failed."""
-    return _row(given) | {"error": error, "recovered": False, "false_found": False}
+    right = False if given["job"]["noise"] else None
+    return _row(given) | {"error": error, "recovered": False, "false_found": False, "right_form": right}
 
 
 def _versions(method: str) -> dict[str, str]:

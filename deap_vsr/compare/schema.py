@@ -97,6 +97,8 @@ class RunRow(TypedDict):
     result: ResultRow | None
     versions: dict[str, str]
     machine: MachineRow
+    noise_of: Name | None
+    right_form: bool | None
 
 
 class Settings(TypedDict):
@@ -107,6 +109,7 @@ class Settings(TypedDict):
     methods: list[Name]
     seeds: list[Count]
     noise: list[Size]
+    noise_of: Name | None
     optimizers: list[Name | None]
     preset: Name | None
     time_limit: Cost

@@ -66,6 +66,12 @@ def recovered(rows: Sequence[Row]) -> float:
     return sum(bool(row["recovered"]) for row in rows) / len(rows)
 
 
+def right_form(rows: Sequence[Row]) -> float:
+    """Return the share of a group that has the law's form in noise; NaN if that is not known of any."""
+    known = [bool(row["right_form"]) for row in rows if row["right_form"] is not None]
+    return sum(known) / len(known) if known else math.nan
+
+
 def called_found(rows: Sequence[Row]) -> float:
     """Return how many formulas of a group are called found; NaN if that is not known of any."""
     known = [row for row in rows if row["false_found"] is not None]

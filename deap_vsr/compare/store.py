@@ -130,6 +130,7 @@ def read_settings(folder: Path) -> Row:
         found = None
     if not isinstance(found, dict):
         raise VsrError(f"{path}: these are no settings of a comparison")
+    found = {"noise_of": None} | found  # settings of earlier versions do not say it
     checked(found, Settings, str(path))
     return found
 

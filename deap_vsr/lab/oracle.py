@@ -24,6 +24,9 @@ _DRAW: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "logistic": lambda rng, n: rng.logistic(0.0, np.sqrt(3.0) / np.pi, n),
 }
 
+#: What noise may be a share of beside the spread of y: its root mean square.
+RMS = "rms"
+
 #: A size that may depend on the answer: a number, or a function y (n,) -> (n,).
 Size = float | Callable[[Array], Array]
 
@@ -59,16 +62,18 @@ class Noise:
     """Additive noise of mean 0: its kind and standard deviation.
 
     With ``relative`` the standard deviation is `scale` times the spread (standard deviation) of y
-    over the domain.
+    over the domain; with ``relative="rms"`` times its root mean square, as SRBench has it.
     """
 
     scale: float = 0.0
     kind: str = "normal"
-    relative: bool = False
+    relative: bool | str = False
 
     def __post_init__(self) -> None:
         if self.kind not in _DRAW:
             raise OracleError(f"unknown noise {self.kind!r}; known are {', '.join(_DRAW)}")
+        if self.relative not in (False, True, RMS):
+            raise OracleError(f"noise relative to {self.relative!r}, expected True, False or {RMS!r}")
         if not (np.isfinite(self.scale) and self.scale >= 0):
             raise OracleError(f"noise scale {self.scale!r} is not a finite number >= 0")
 
@@ -115,7 +120,7 @@ class CallableOracle:
         Added to the function's values, once for each point asked. A float is the standard deviation
         of normal noise.
     spread : float, optional
-        Standard deviation of y over the domain; needed for relative noise.
+        Standard deviation of y over the domain, or its root mean square; needed for noise that is relative to it.
     limits : sequence of (low, high), optional
         How far outside the domains the function may be asked; default: not at all.
     repeatable : bool
@@ -168,7 +173,8 @@ class CallableOracle:
         self._sigma = self.noise.scale
         if self.noise.relative and self.noise.scale:
             if spread is None or not (np.isfinite(spread) and spread >= 0):
-                raise OracleError("relative noise needs the spread of y: give spread=, its standard deviation")
+                size = "root mean square" if self.noise.relative == RMS else "standard deviation"
+                raise OracleError(f"relative noise needs the spread of y: give spread=, its {size}")
             self._sigma *= spread
 
     @property
@@ -262,7 +268,7 @@ class EquationOracle(CallableOracle):
             equation.variables,
             equation.function_set,
             noise=noise,
-            spread=_spread(equation) if noise.relative else None,
+            spread=_spread(equation, noise) if noise.relative else None,
             limits=[(-np.inf, np.inf)] * equation.n_vars,
             seed=seed,
         )
@@ -287,10 +293,13 @@ def real_numbers(answer: Any) -> Array:
     return y
 
 
-def _spread(equation: Equation) -> float:
-    """Return the standard deviation of the hidden formula over its domain."""
+def _spread(equation: Equation, noise: Noise) -> float:
+    """Return what the noise is relative to: standard deviation, or root mean square, of the formula over its domain."""
     y = equation.evaluate(draw_inputs(equation.variables, 10_000, np.random.default_rng(0)))
-    return float(np.std(y[np.isfinite(y)])) if np.isfinite(y).any() else 0.0
+    y = y[np.isfinite(y)]
+    if not len(y):
+        return 0.0
+    return float(np.sqrt(np.mean(y**2)) if noise.relative == RMS else np.std(y))
 
 
 def _variable(given: Variable | tuple[float, float], index: int) -> Variable:

@@ -1,4 +1,4 @@
-"""Writing the data folder: trigonometric programs drawn anew, physics problems from the table.
+"""Writing the data folder: trigonometric programs drawn anew, other problems from the table.
 
 The programs follow the paper's scheme (m variables, s single terms, p pair terms):
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -36,6 +38,8 @@ LARGE_CONFIGURATIONS = ((8, 8, 12), (10, 10, 16), (10, 10, 20))
 PROGRAMS = 10
 #: Suites that come from the table in data/sources.
 TABLES = ("feynman", "feynman-unit", "livermore2", "classic")
+#: The suite with variables that have no effect among those of another, made on demand.
+WITH_DUMMIES = "feynman+dummy"
 MAX_TOTAL_VARIABLES = 1000
 
 
@@ -202,6 +206,38 @@ def _root_of_power(base: list[Node], exponent: Constant) -> list[Node]:
         case 1.5:
             return [node_from_name("mul"), *base, root, *base]
     return [node_from_name("pow"), *base, exponent]
+
+
+# --- dummy variables ----------------------------------------------------------------------
+
+
+def dummy_suite(seed: int = 0) -> Iterator[Equation]:
+    """Yield the laws of feynman, each with one to three dummy variables among its own, as SRSD does (arXiv 2206.10540).
+
+    A dummy has no effect; its range is two decades around a power of ten from 1e-32 to 1e32, every second one with
+    both signs.
+    """
+    for equation in table_suite("feynman"):
+        yield _with_dummies(equation, random.Random(f"{seed}/{WITH_DUMMIES}/{equation.name}"))
+
+
+def _with_dummies(equation: Equation, rng: random.Random) -> Equation:
+    count = 1 + int(rng.random() * 3)
+    total = equation.n_vars + count
+    own = sorted(_sample(range(1, total + 1), equation.n_vars, rng))
+    moved = dict(zip((f"x{i}" for i in range(1, equation.n_vars + 1)), own, strict=True))
+    variables = dict(zip(own, equation.variables, strict=True))
+    for i in (i for i in range(1, total + 1) if i not in variables):
+        middle, sign = int(rng.random() * 65) - 32, "both" if rng.random() < 0.5 else "positive"
+        variables[i] = Variable("", float(f"1e{middle - 1}"), float(f"1e{middle + 1}"), "loguniform", sign, f"dummy{i}")
+    return replace(
+        equation,
+        name=f"{WITH_DUMMIES}/{equation.name.rpartition('/')[2]}",
+        variables=tuple(replace(variables[i], name=f"x{i}") for i in range(1, total + 1)),
+        tree=MaskedTree([variable(moved[node.value]) if is_variable(node) else node for node in equation.tree]),
+        formula=re.sub(r"\bx\d+\b", lambda match: f"x{moved[match[0]]}", equation.formula),
+        group=f"{equation.group} of {total}",
+    )
 
 
 # --- writing ------------------------------------------------------------------------------

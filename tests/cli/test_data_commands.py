@@ -109,11 +109,11 @@ def test_a_wrong_command_line_exits_with_2(arguments: list[str]) -> None:
 
 def test_list_shows_the_suites() -> None:
     report = as_json("data", "list")
-    assert report["problems"] == sum(report["suites"].values()) == 608
+    assert report["problems"] == sum(report["suites"].values()) == 673
     assert report["suites"]["feynman"] == 120
     assert report["suites"]["trigonometric/sincosinv/6-6-10"] == 10
     text = good("data", "list")
-    assert "608 problems" in text
+    assert "673 problems" in text
     assert "livermore2/Vars7" in text
 
 
@@ -221,12 +221,12 @@ def test_show_prints_brackets_in_names_as_they_are(tmp_path: Path) -> None:
 # --- check --------------------------------------------------------------------------------
 
 
-def test_check_of_the_data_folder_finds_608_files_and_no_errors_in_under_20_seconds() -> None:
+def test_check_of_the_data_folder_finds_673_files_and_no_errors_in_under_20_seconds() -> None:
     start = time.monotonic()
     done = shell("data", "check", "data", "--json", cwd=suites.data_root().parent)
     seconds = time.monotonic() - start
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"files": 608, "errors": []}
+    assert json.loads(done.stdout) == {"files": 673, "errors": []}
     assert done.stderr == ""
     assert seconds < 20
 
@@ -236,7 +236,7 @@ def test_check_finds_the_data_folder_from_anywhere(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(cli, "check_file", lambda path: [])
     result = CliRunner().invoke(cli.app, ["data", "check", "--json"])
     assert result.exit_code == 0
-    assert json.loads(result.stdout) == {"files": 608, "errors": []}
+    assert json.loads(result.stdout) == {"files": 673, "errors": []}
 
 
 def test_check_for_people_counts_files_and_errors() -> None:
@@ -299,7 +299,7 @@ def test_make_over_older_files_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_make_without_options_writes_the_data_folder(tmp_path: Path) -> None:
-    assert good("data", "make", tmp_path / "data").split()[:3] == ["608", "files", "written"]
+    assert good("data", "make", tmp_path / "data").split()[:3] == ["673", "files", "written"]
     kept = {name: content for name, content in bytes_under(suites.data_root()).items() if name.endswith(".json")}
     assert bytes_under(tmp_path / "data") == kept
 

@@ -26,6 +26,7 @@ def row_of(method: str = "gp", nmse: float | None = 0.1, problem: int = 0, seed:
         "error": "no reason", "recovered": False, "standing": None, "false_found": False,
         **metrics, "stopped_by": None, "expression": None, "seconds": None,
         "evaluations": None, "oracle_queries": None, "peak_memory_mb": None, "trace": [], "result": None,
+        "noise_of": None, "right_form": None,
         "versions": {"python": "3"}, "machine": {"processor": "some", "cores": 2, "system": "Linux"},
     }  # fmt: skip
     if not failed:
@@ -63,5 +64,5 @@ def settings_of(rows: list[Row], **changed: Any) -> Row:
         "version": "0.1.0", "suites": ["trigonometric/inv/2-1-1"],
         "methods": list(dict.fromkeys(row["method"] for row in rows)), "seeds": [0], "noise": [0.0],
         "optimizers": [None], "preset": None, "time_limit": None, "max_evaluations": 1000, "max_queries": None,
-        "runs": len(rows), "left_out": [], "problems": {},
+        "noise_of": None, "runs": len(rows), "left_out": [], "problems": {},
     } | changed  # fmt: skip

@@ -19,6 +19,7 @@ from test_run import lasting
 
 from deap_vsr import VsrError, cli
 from deap_vsr.compare.commands import duration
+from deap_vsr.compare.job import Job
 from deap_vsr.compare.parallel import run_locally
 from deap_vsr.compare.store import read_rows
 from deap_vsr.compare.tables import VOLATILE_COLUMNS
@@ -239,7 +240,7 @@ def pool_that_is_lost(when, calls):
     return pool
 
 
-ORDERS = [{"job": {"problem": str(n), "method": "gp", "optimizer": None, "noise": 0.0, "seed": 0}} for n in range(4)]
+ORDERS = [{"job": vars(Job(str(n), "gp", 0))} for n in range(4)]
 
 
 def test_runs_of_a_pool_whose_process_is_killed_are_done_by_another_pool(monkeypatch):

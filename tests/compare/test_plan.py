@@ -27,6 +27,15 @@ def test_without_any_limit_runs_have_sixty_seconds():
     assert {job.time_limit for job in plan(["trigonometric/inv/2-1-1"]).jobs} == {60.0}
 
 
+def test_levels_of_noise_can_be_shares_of_the_root_mean_square():
+    found = plan(["feynman-unit/I.39.22"], methods=["vsr"], noise=(0.001, 0.1), noise_of="rms")
+    assert [(job.noise, job.noise_of) for job in found.jobs] == [(0.001, "rms"), (0.1, "rms")]
+    assert found.settings["noise_of"] == "rms"
+    assert "0.1 of rms" in found.jobs[1].title
+    plain = plan(["feynman-unit/I.39.22"], methods=["vsr"], noise=(0.001, 0.1))
+    assert not {job.key for job in found.jobs} & {job.key for job in plain.jobs}
+
+
 def test_problems_of_two_suites_that_overlap_are_run_once():
     single = plan(["trigonometric/inv/2-1-1"], methods=["gp"])
     double = plan(["trigonometric/inv/2-1-1", "trigonometric/*/2-1-1/prog_0.json"], methods=["gp"])
@@ -90,6 +99,7 @@ def test_settings_tell_files_of_other_content_apart(tmp_path):
         ({"n_seeds": 0}, "at least one seed"),
         ({"max_evaluations": 0}, "limits above 0"),
         ({"noise": [-0.1]}, "levels of noise"),
+        ({"noise": [0.1], "noise_of": "spread"}, "a share of rms, not of 'spread'"),
         ({"methods": ["gplearn"], "max_queries": 500}, "gplearn needs --time-limit or --max-evaluations beside"),
     ],
 )

@@ -198,6 +198,13 @@ def test_the_path_is_that_of_the_last_pass():
     assert path_html([]) == ""
 
 
+def test_the_report_says_what_noise_is_a_share_of(tmp_path):
+    rows = [row_of("vsr", 0.1, noise=0.1, noise_of="rms")]
+    written = write_report(folder_of(tmp_path, rows, noise=[0.1], noise_of="rms"))
+    assert all("shares of the root mean square of y" in path.read_text() for path in written[:3])
+    assert command_of(rows[0]).endswith("--noise 0.1 --noise-of rms --max-evaluations 1000")
+
+
 def test_every_run_of_ours_says_how_to_repeat_it():
     row = row_of("vsr-gp+slotwise", 0.1, seed=3, noise=0.1, optimizer="BFGS", preset="paper", problem=0)
     assert command_of(row) == (

@@ -71,10 +71,22 @@ def judged(status, answer, law):
 )
 def test_found_is_false_where_the_judge_says_so(answer, exact, noisy):
     law = load_equation("feynman-unit/I.39.22")
-    assert run.is_false(judged("found", answer, law), law, 0.0) is exact
-    assert run.is_false(judged("found", answer, law), law, 0.1) is noisy
+    found = judged("found", answer, law)
+    assert run.is_false(found, None) is exact
+    assert run.has_right_form(found, law) is not noisy
+    assert run.is_false(found, run.has_right_form(found, law)) is noisy
     for status in ("fits", "partial"):
-        assert not run.is_false(judged(status, answer, law), law, 0.0)
+        assert not run.is_false(judged(status, answer, law), None)
+
+
+def test_no_formula_has_no_form():
+    assert not run.has_right_form(SimpleNamespace(tree=None), load_equation("feynman-unit/I.39.22"))
+
+
+def test_a_run_in_noise_says_whether_its_answer_has_the_law_s_form():
+    row = do(order_of("vsr", noise=0.001, noise_of="rms", max_evaluations=20_000))
+    assert (row["noise"], row["noise_of"], row["right_form"]) == (0.001, "rms", True)
+    assert do(order_of("vsr"))["right_form"] is None
 
 
 def test_a_run_says_how_its_answer_stands():

@@ -9,6 +9,7 @@ import pytest
 from rows import old_row_of, row_of, settings_of
 
 from deap_vsr import VsrError
+from deap_vsr.compare.job import NEW_COLUMNS
 from deap_vsr.compare.store import RUNS, SETTINGS, Store, read_rows, read_settings
 
 SETTINGS_OF = settings_of([])
@@ -101,7 +102,7 @@ def test_rows_of_another_version_are_refused_and_kept(tmp_path):
 
 
 def test_rows_of_before_it_was_said_how_answers_stand_are_read_and_gone_on_with(tmp_path):
-    blank = {"standing": None, "false_found": None}
+    blank = dict.fromkeys(NEW_COLUMNS)
     path = filled(tmp_path, 0)
     path.write_text(
         "".join(json.dumps(old_row_of(seed=seed, nmse=nmse)) + "\n" for seed, nmse in ((0, 0.0), (1, None)))

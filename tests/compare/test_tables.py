@@ -8,6 +8,7 @@ import pytest
 from rows import old_row_of, row_of
 
 from deap_vsr.compare import tables
+from deap_vsr.compare.job import NEW_COLUMNS
 from deap_vsr.compare.statistics import accurate, called_found, cost, false_found, ordered, paired, recovered, summary
 from deap_vsr.compare.tables import Cell, Table, all_tables
 from deap_vsr.compare.writers import to_csv, to_html, to_latex, to_markdown
@@ -81,7 +82,7 @@ def test_failed_runs_count_as_the_worst_and_have_no_cost():
 
 
 def old_rows(*nmse):
-    return [old_row_of("gp", error) | {"standing": None, "false_found": None} for error in nmse]
+    return [dict.fromkeys(NEW_COLUMNS) | old_row_of("gp", error) for error in nmse]
 
 
 def test_formulas_called_found_are_counted_and_those_that_are_so_falsely():
@@ -128,6 +129,20 @@ def test_where_the_paper_has_no_figures_none_are_shown():
     assert table.columns == ("set", "noise", "method", "all")
     assert table.rows == ((Cell("my/folder", "my/folder"), Cell("0", 0.0), Cell("gp", "gp"), Cell("0.5", 0.5, True)),)
     assert "paper" not in table.note
+
+
+def test_noise_that_is_a_share_of_y_is_not_the_paper_s():
+    plain, share = (row_of("gp", 0.5, noise=0.1, noise_of=of) for of in (None, "rms"))
+    assert "(paper only)" in to_markdown(tables.median_tables([plain])[0])
+    assert "paper" not in to_markdown(tables.median_tables([share])[0])
+    assert "In brackets" not in tables.recovery([share]).note
+
+
+def test_in_noise_answers_of_the_right_form_are_counted():
+    rows = [row_of("vsr", 0.01, noise=0.1, right_form=right) for right in (True, True, False)]
+    table = tables.overview([*rows, row_of("gp", 0.1, noise=0.1)])
+    assert [cell.text for cell in column(table, "right form")] == ["67%", ""]
+    assert "right form" not in tables.overview([row_of("vsr", 0.0)]).columns
 
 
 def test_sets_of_different_groups_have_tables_of_their_own():

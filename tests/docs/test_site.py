@@ -61,6 +61,12 @@ def test_every_link_within_the_site_leads_somewhere(site):
     assert not broken
 
 
+def test_the_gallery_has_every_example(site):
+    (gallery,) = [path for path in site if path.name == "gallery.html"]
+    text = gallery.read_text(encoding="utf-8")
+    assert not [path.name for path in (ROOT / "examples").iterdir() if path.is_file() and path.name not in text]
+
+
 def test_pages_load_nothing_from_elsewhere(site):
     assert not [link for found in site.values() for link in found.loaded if urlsplit(link).netloc]
 

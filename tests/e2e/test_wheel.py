@@ -25,7 +25,7 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_both_packages_the_data_and_nothing_else_at_the_top(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"deap_vsr", "cfg_mcts"}
-    assert sum(name.startswith("deap_vsr/data/") and name.endswith(".json") for name in names) == 608
+    assert sum(name.startswith("deap_vsr/data/") and name.endswith(".json") for name in names) == 673
     assert {"deap_vsr/data/sources/problems.csv", "deap_vsr/data/sources/paper_tables.csv"} <= set(names)
     assert {"deap_vsr/compare/report.css", "deap_vsr/compare/report.js"} <= set(names)
     assert "deap_vsr/py.typed" in names
@@ -45,4 +45,4 @@ def test_problems_load_by_name_from_the_wheel(wheel, tmp_path):
         text=True,
         check=True,
     )
-    assert run.stdout.split()[-2:] == ["608", str(tmp_path / "site" / "deap_vsr" / "data")]
+    assert run.stdout.split()[-2:] == ["673", str(tmp_path / "site" / "deap_vsr" / "data")]

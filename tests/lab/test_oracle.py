@@ -325,6 +325,7 @@ def test_points_in_the_wrong_shape_are_refused(X: Any) -> None:
         ((total, UNIT), {"noise": float("inf")}, "noise scale inf"),
         ((total, UNIT), {"noise": Noise(0.1, relative=True)}, "needs the spread of y"),
         ((total, UNIT), {"noise": Noise(0.1, relative=True), "spread": np.nan}, "needs the spread of y"),
+        ((total, UNIT), {"noise": Noise(0.1, relative="rms")}, "root mean square"),
         ((total, UNIT), {"noise": Noise(0.1, relative=True), "spread": -1.0}, "needs the spread of y"),
     ],
 )
@@ -470,6 +471,20 @@ def test_relative_noise_of_an_equation_follows_the_spread_over_its_domain(name: 
     y = equation.evaluate(X)
     noise = EquationOracle(equation, Noise(0.2, relative=True), seed=1).evaluate(X) - y
     assert np.std(noise) == pytest.approx(0.2 * np.std(y), rel=0.1)
+
+
+def test_noise_can_be_a_share_of_the_root_mean_square_as_srbench_has_it() -> None:
+    equation = load_equation("feynman-unit/I.6.20b")
+    X = draw_inputs(equation.variables, 50_000, np.random.default_rng(9))
+    y = equation.evaluate(X)
+    noise = EquationOracle(equation, Noise(0.2, relative="rms"), seed=1).evaluate(X) - y
+    assert np.std(noise) == pytest.approx(0.2 * np.sqrt(np.mean(y**2)), rel=0.1)
+    assert np.mean(y**2) > 1.1 * np.var(y)  # so that it is not the standard deviation
+
+
+def test_noise_relative_to_anything_else_is_refused() -> None:
+    with pytest.raises(OracleError, match="relative to 'max'"):
+        Noise(0.1, relative="max")
 
 
 def test_relative_noise_passes_over_points_where_the_formula_is_not_finite(

@@ -250,7 +250,7 @@ def test_a_path_wins_over_a_name(document: dict[str, Any], tmp_path: Path, monke
 
 def test_every_problem_is_called_after_its_place_in_the_data_folder() -> None:
     names = suites.problem_names()
-    assert len(names) == len(set(names)) == 608
+    assert len(names) == len(set(names)) == 673
     assert [load_equation(name).name for name in names] == list(names)
 
 

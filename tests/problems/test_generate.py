@@ -76,11 +76,11 @@ def take_apart(tree: MaskedTree) -> Program:
 
 def test_the_data_folder_is_byte_for_byte_what_the_generator_writes(tmp_path: Path) -> None:
     problems = chain(generate.trigonometric_suite(), *map(generate.table_suite, TABLES))
-    assert generate.write_problems(problems, tmp_path) == 608
+    assert generate.write_problems(problems, tmp_path) == 673
     written = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in tmp_path.rglob("*.*")}
     root = suites.data_root()
     kept = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.json")}
-    assert len(kept) == 608
+    assert len(kept) == 673
     assert sorted(kept) == sorted(written)
     assert [name for name in kept if kept[name] != written[name]] == []
 
@@ -89,12 +89,12 @@ def test_the_data_folder_has_the_suites_of_the_paper() -> None:
     counts = Counter(name.rpartition("/")[0] for name in suites.problem_names())
     programs = {f"trigonometric/{operators}/{m}-{s}-{p}": 10 for operators in DECORATIONS for m, s, p in CONFIGURATIONS}
     livermore = {f"livermore2/Vars{m}": 25 for m in range(2, 8)}
-    assert counts == programs | livermore | {"feynman": 120, "feynman-unit": 120, "classic": 8}
+    assert counts == programs | livermore | {"feynman": 120, "feynman-unit": 120, "classic": 73}
 
 
 def test_every_list_equals_its_formula_and_every_usable_problem_is_finite() -> None:
     files = suites.problem_files(suites.data_root())
-    assert len(files) == 608
+    assert len(files) == 673
     assert [line for path in files for line in check_file(path)] == []
 
 
@@ -324,6 +324,34 @@ def test_bad_arguments_are_refused(arguments: tuple[Any, ...], message: str) -> 
 
 
 # --- the table ----------------------------------------------------------------------------
+
+
+def test_dummy_variables_leave_a_law_what_it_was() -> None:
+    plain = {equation.name.rpartition("/")[2]: equation for equation in generate.table_suite("feynman")}
+    rng = np.random.default_rng(0)
+    counts = Counter()
+    for law in generate.dummy_suite(seed=3):
+        own = plain[law.name.removeprefix("feynman+dummy/")]
+        dummies = [i for i, v in enumerate(law.variables) if v.symbol.startswith("dummy")]
+        kept = [i for i in range(law.n_vars) if i not in dummies]
+        assert [dataclasses.replace(law.variables[i], name="") for i in kept] == [
+            dataclasses.replace(v, name="") for v in own.variables
+        ]
+        X = draw_inputs(law.variables, 20, rng)
+        np.testing.assert_array_equal(law.evaluate(X), own.evaluate(X[:, kept]))
+        assert check_equation(law) == check_equation(own)
+        assert all(law.variables[i].high / law.variables[i].low == pytest.approx(100) for i in dummies)
+        counts[len(dummies)] += 1
+    assert sum(counts.values()) == 120
+    assert min(counts[n] for n in (1, 2, 3)) > 20
+
+
+def test_dummy_variables_are_at_all_places_and_another_seed_puts_them_elsewhere() -> None:
+    laws = list(generate.dummy_suite())
+    last = [law.variables[-1].symbol.startswith("dummy") for law in laws]
+    assert 30 < sum(last) < 90
+    assert laws == list(generate.dummy_suite(0))
+    assert laws != list(generate.dummy_suite(1))
 
 
 def test_a_row_of_the_table_is_read() -> None:

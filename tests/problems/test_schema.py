@@ -123,7 +123,7 @@ def test_the_limits_are_those_of_the_package() -> None:
 
 def test_every_file_of_the_data_folder_is_as_the_schema_says() -> None:
     files = suites.problem_files(suites.data_root())
-    assert len(files) == 608
+    assert len(files) == 673
     wrong = [path.name for path in files if not is_valid(json.loads(path.read_text(encoding="utf-8")), SCHEMA)]
     assert wrong == []
 

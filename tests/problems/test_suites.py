@@ -56,7 +56,7 @@ def test_a_pattern_gives_the_files_that_match(
         ("feynman", 120),
         ("feynman-unit", 120),
         ("livermore2", 150),
-        ("classic", 8),
+        ("classic", 73),
         ("livermore2/Vars7", 25),
         ("nothing", 0),
         ("nothing/*.json", 0),
