@@ -5,6 +5,7 @@ The judge knows the hidden formula. It never takes part in a search; it is asked
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ CONSTANT_TOLERANCE = 1e-6
 #: to so many points.
 SAME_DIGITS, NEAR, GRADUAL = 1e-11, 1e-3, 0.1
 STRETCHES, REFITTED = (8.0, 64.0, 512.0), 400
+#: How wide a range in logarithms is stretched at the most: values of a wider one cannot be drawn.
+WIDEST = 700.0
 
 
 # --- metrics: y and prediction of shape (n_points,) ---------------------------------------
@@ -281,7 +284,8 @@ def _digits_agree(answer: MaskedTree, X: Array, y: Array) -> bool:
 def _stretched(variable: Variable, times: float) -> Variable:
     """Return the variable with so many times its range: in logarithms for loguniform, else about the middle."""
     if variable.sampling == "loguniform":
-        grow = (variable.high / variable.low) ** ((times - 1.0) / 2.0)
+        width = math.log(variable.high / variable.low)
+        grow = math.exp(max(min(width * times, WIDEST) - width, 0.0) / 2.0)
         low, high = variable.low / grow, variable.high * grow
     elif variable.sign == "as_range":
         half = (variable.high - variable.low) * (times - 1.0) / 2.0
