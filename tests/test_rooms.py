@@ -32,10 +32,11 @@ ORDER = (
     ("saved", "shown"),
     ("result", "peers", "doors", "narrate"),
     ("methods", "terminal"),
+    ("campaign",),
     ("table",),
     ("estimator",),
     ("table_command",),
-    ("compare", "bench", "campaign", "discover_command"),
+    ("compare", "bench", "discover_command"),
     ("cli",),
     ("__main__",),
 )

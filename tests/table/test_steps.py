@@ -1,6 +1,8 @@
 """Each step of the search on a table, alone: what it finds, and what it does not claim."""
 
 import itertools
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from deap_vsr.table.powers import power_laws, products
 from deap_vsr.table.rows import Rows
 from deap_vsr.table.search import concluded, held_out, run
 from deap_vsr.table.sums import polynomials, ratios, sums
-from deap_vsr.table.surrogate import surrogate_slots
+from deap_vsr.table.surrogate import _likeliest, surrogate_slots
 from deap_vsr.tree import MaskedTree
 
 OPERATORS = ("add", "sub", "mul", "div", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "const")
@@ -63,7 +65,7 @@ def test_control_in_the_rows_is_used():
 
 def test_a_surrogate_proposes_and_rows_decide():
     field = Field(rows_of(lambda a, b: a * b, 2, operators=("add", "mul", "div", "const")))
-    surrogate_slots(field, 5.0)
+    surrogate_slots(field, 2000)
     assert field.best is not None
     assert field.best.by == "surrogate"
 
@@ -72,8 +74,41 @@ def test_gp_begins_with_what_the_field_has():
     field = Field(rows_of(lambda a, b: a * b + b / a, 2, operators=("add", "mul", "div", "const")))
     field.offer(MaskedTree.from_infix("C*x1*x2 + C"), "start")
     before = field.best.price
-    evolve(field, 3.0)
+    evolve(field, epochs=1, evaluations=3000)
     assert field.best.price < before
+
+
+def test_populations_are_the_same_in_processes_side_by_side():
+    fronts = []
+    for n_jobs in (None, 2):
+        rows = rows_of(lambda a, b: a * np.sin(b + a), 2, operators=("add", "mul", "div", "const"), seconds=None)
+        field = Field(rows, n_jobs=n_jobs)
+        evolve(field, epochs=1, evaluations=400)
+        fronts.append([(item.tree.to_infix(), item.price) for item in field.ranked])
+        assert rows.budget.evaluations > 4 * 400
+    assert fronts[0] == fronts[1]
+
+
+def test_a_run_bounded_by_counts_is_the_same_however_long_it_takes(monkeypatch):
+    slow = iter(range(10**9))
+    fronts = []
+    for clock in (time.perf_counter, lambda: 1.7 * next(slow)):
+        monkeypatch.setattr("time.perf_counter", clock)
+        rows = rows_of(lambda a, b: np.sin(a + b) / b, 2, 60, operators=("add", "mul", "sin", "const"), seconds=None)
+        rows = replace(rows, budget=Budget(None, 3000))
+        field = Field(rows)
+        fronts.append((run(rows, field), [(item.tree.to_infix(), item.price) for item in field.ranked]))
+    assert fronts[0] == fronts[1]
+
+
+def test_a_surrogate_is_cut_where_time_is_up(monkeypatch):
+    rows = rows_of(lambda a, b: np.sin(9.0 * a) / b, 2)
+    monkeypatch.setattr(Rows, "late", property(lambda self: True))
+    steps = []
+    search = _likeliest(rows)
+    theta, value = search(lambda t: (steps.append(t), (float(t @ t), 2.0 * t))[1], np.ones(3), [(-2.0, 2.0)] * 3)
+    assert len(steps) == 1
+    assert (theta.tolist(), value) == ([1.0, 1.0, 1.0], 3.0)
 
 
 def test_the_noise_floor_comes_from_repeats_or_neighbours():
@@ -89,9 +124,17 @@ def test_the_noise_floor_comes_from_repeats_or_neighbours():
 
 
 def test_what_is_left_is_told_from_noise():
-    rows = rows_of(lambda a, b: a * b, 2, 400)
-    assert structure(rows, np.random.default_rng(1).normal(size=400)) < 4.0
+    rows = rows_of(lambda a, b: a * b, 2, 400, noise=0.5)
+    truth = rows.X[:, 0] * rows.X[:, 1]
+    assert structure(rows, truth - rows.y) < 4.0
     assert structure(rows, np.sin(3.0 * rows.X[:, 0])) > 10.0
+
+
+def test_noise_where_most_values_are_alike_is_noise():
+    # Rows in the order of y are there in the order of their noise.
+    steep = rows_of(lambda a, b: np.exp(8.0 * a) * b, 2, 400, noise=0.01)
+    truth = np.exp(8.0 * steep.X[:, 0]) * steep.X[:, 1]
+    assert structure(steep, truth - steep.y) < 4.0
 
 
 def test_rows_are_held_out_at_random_and_at_the_edge():
