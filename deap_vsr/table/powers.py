@@ -27,6 +27,8 @@ from deap_vsr.tree.operators import Array
 RATIOS, FUNCTIONS, PAIRED = 3000, 250, 1200
 #: Single functions whose inner number is fitted, those of them that are offered, and pairs.
 REFINED, SINGLES, PAIRS = 150, 24, 60
+#: Share of rows at which a logarithm must be finite.
+FINITE = 0.5
 #: Largest exponent of a function.
 MOST = 3.0
 #: An exponent within this of a multiple of a half is that: others are tried as they are, where a set can write them.
@@ -114,12 +116,11 @@ class Logs:
             X = np.log(np.abs(screen.X))
         self.columns = [column for column in rows.columns if np.isfinite(X[:, column]).all()]
         good = np.isfinite(self.z)
-        self.usable = bool(good.mean() > 0.9 and len(self.columns))
+        self.usable = bool(good.mean() > FINITE and len(self.columns))
         self.z = np.where(good, self.z, 0.0)
         # The logarithm of a value near zero is known badly.
-        typical = float(np.median(np.abs(z[good]))) if good.any() else 1.0
-        size = np.abs(z) / typical
-        self.root = np.where(good, size / (size + 0.2), 0.0) * target.root
+        weight = np.ones(len(z)) if screen.weights is None else np.sqrt(screen.weights)
+        self.root = np.where(good, target.size / (1.0 + target.size), 0.0) * weight
         self.block = np.vstack([np.ones(len(z)), X[:, self.columns].T])
         self._Q = orthogonal((self.block * self.root).T)
         rest = self.z * self.root

@@ -37,6 +37,8 @@ MONOMIALS, FUNCTIONS, TERMS = 400, 40, 700
 MAX_TERMS, WIDTH = 6, 8
 #: Sums that are offered, of each target.
 OFFERED = 8
+#: A share that is left cannot be told from nothing below this.
+LEAST = 1e-26
 #: Monomials of a ratio, above and below.
 OF_RATIOS = 120
 
@@ -206,8 +208,9 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
             value = values_of([inside], screen.X)[0] if inside is not None else np.ones(screen.n_rows)
             if not np.isfinite(value).all() or not (value != 0).all():
                 continue
-            chosen, score = _eliminated(A / value, target.screened * target.root, target.root)
-            scores.append((score + NODE * factor.cost, target, factor, chosen))
+            chosen, fitted = _eliminated(A / value, target.screened * target.root, target.root)
+            score = _score(target.values(fitted), screen, len(chosen)) + NODE * factor.cost
+            scores.append((score, target, factor, chosen))
         if rows.late:
             break
     for _, target, factor, chosen in sorted(scores, key=lambda item: item[0])[:6]:
@@ -220,25 +223,39 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
             return
 
 
-def _eliminated(A: Array, z: Array, root: Array) -> tuple[list[int], float]:
-    """Return which terms (n_terms, n_rows) stay, and the score of their sum."""
+def _score(said: Array, screen: Rows, n_terms: int) -> float:
+    """Return the description length, doubled, of what values, (n_rows,), leave of y: what is undone is no measure."""
+    weights = np.ones(len(said)) if screen.weights is None else screen.weights
+    left = float(np.sum(weights * (said - screen.y) ** 2) / np.sum(weights * (screen.y - screen.y.mean()) ** 2))
+    if not np.isfinite(left):
+        return np.inf
+    return len(said) * float(np.log(max(left, LEAST))) + _price(len(said)) * n_terms
+
+
+def _price(n: int) -> float:
+    """Return what a term costs beside n rows."""
+    return float(np.log(n)) + 4.0 * NODE
+
+
+def _eliminated(A: Array, z: Array, root: Array) -> tuple[list[int], Array]:
+    """Return which terms (n_terms, n_rows) stay, and the values of their sum, (n_rows,)."""
     B = (A * root).T
     size = np.linalg.norm(B, axis=0)
     B = B / size
     n, total = len(z), float(z @ z) or 1.0
     chosen = list(range(B.shape[1]))
-    price = float(np.log(n)) + 4.0 * NODE
+    price = _price(n)
     while True:
         solution, _, rank, _ = np.linalg.lstsq(B[:, chosen], z, rcond=1e-12)
-        left = max(float(np.sum((z - B[:, chosen] @ solution) ** 2)) / total, 1e-26)
-        score = n * float(np.log(left)) + price * len(chosen)
+        left = max(float(np.sum((z - B[:, chosen] @ solution) ** 2)) / total, LEAST)
+        fitted = (solution / size[chosen]) @ A[chosen]
         if len(chosen) == 1 or rank < len(chosen):
-            return chosen, score
+            return chosen, fitted
         if left > 0.5:  # hopeless
-            return chosen, score
+            return chosen, fitted
         inverse = np.linalg.pinv(B[:, chosen].T @ B[:, chosen])
         losses = solution**2 / np.maximum(np.diag(inverse), 1e-300) / total
         worst = int(np.argmin(losses))
-        if n * float(np.log(max(left + losses[worst], 1e-26) / left)) > price:
-            return chosen, score
+        if n * float(np.log(max(left + losses[worst], LEAST) / left)) > price:
+            return chosen, fitted
         del chosen[worst]
