@@ -23,8 +23,8 @@ from deap_vsr.tree import Constant, Node, is_open, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
 #: Monomials r of 1 + r and 1 - r, and of how many of them functions, that are looked through; all pairs of so many of
-#: the best.
-RATIOS, FUNCTIONS, PAIRED = 3000, 250, 1200
+#: the best, and of so many of the simplest.
+RATIOS, FUNCTIONS, PAIRED, SIMPLE = 3000, 250, 1000, 300
 #: Single functions whose inner number is fitted, those of them that are offered, and pairs.
 REFINED, SINGLES, PAIRS = 150, 24, 60
 #: Share of rows at which a logarithm must be finite.
@@ -61,7 +61,9 @@ def products(field: Field, n_targets: int = 8) -> None:
             field.all(map(target.wrap, logs.written(refined)), "product")
             if field.over:
                 return
-        pairs = linear.pairs(PAIRS, [item.parts[0] for item in singles])
+        # What explains little alone may be half of a pair: the simplest are tried in any case.
+        among = dict.fromkeys([item.parts[0] for item in singles] + list(range(min(SIMPLE, len(parts)))))
+        pairs = linear.pairs(PAIRS, list(among))
         for refined in refined_parts([(parts[a], parts[b]) for a, b in (item.parts for item in pairs)], logs):
             field.all(map(target.wrap, logs.written(refined)), "product")
             if field.over:

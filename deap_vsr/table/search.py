@@ -12,6 +12,7 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.table import TableOracle
 from deap_vsr.search.finish import Finished, finished, finished_in_noise, reopened
 from deap_vsr.search.rivals import rivals_of
+from deap_vsr.table.climb import climbed
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
 from deap_vsr.table.field import Field, Formula, price
@@ -29,6 +30,7 @@ CHEAP: dict[str, Callable[[Field], None]] = {
     "control": controlled,
     "power laws": power_laws,
     "separable": separable,
+    "climbed": climbed,
     "polynomials": polynomials,
     "ratios": ratios,
     "products": products,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deap_vsr.lab.budget import Budget
+from deap_vsr.table.climb import climbed
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
 from deap_vsr.table.field import Field
@@ -40,6 +41,7 @@ def rows_of(law, n_vars, n_rows=200, noise=0.0, operators=OPERATORS, seed=0, sec
         (separable, lambda a, b, c, d: a * b + 3.7 * c**2 / d, 4),
         (separable_forms, lambda a, b, c: a / (b**2 + 0.6 * c), 3),
         (products, lambda a, b, c: a * np.exp(-0.3 * b) * np.exp(-0.8 * c / a), 3),
+        (climbed, lambda a, b, c, d, e: a * b**2 * c * np.cos(d) / e + 0.7 * a, 5),
         (polynomials, lambda a, b, c, d: np.sqrt((a - b) ** 2 + (c - d) ** 2), 4),
         (ratios, lambda a, b: 2.0 * a / (1.0 + 0.5 * a * b), 2),
         (sums, lambda a, b, c: 2.0 * a * b + 0.3 * a * np.sin(c), 3),
