@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,7 +19,7 @@ from deap_vsr.table.field import Field
 from deap_vsr.table.linear import NOTHING, Linear, orthogonal
 from deap_vsr.table.rows import Rows
 from deap_vsr.table.targets import Target, targets
-from deap_vsr.table.terms import SHIFTS, Part, distinct, function_parts, product_nodes, simple_parts, values_of
+from deap_vsr.table.terms import SHIFTS, Part, chains, distinct, function_parts, product_nodes, simple_parts, values_of
 from deap_vsr.tree import Constant, Node, is_open, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
@@ -29,6 +30,8 @@ RATIOS, FUNCTIONS, PAIRED, SIMPLE = 3000, 250, 1000, 300
 REFINED, SINGLES, PAIRS = 150, 24, 60
 #: Share of rows at which a logarithm must be finite.
 FINITE = 0.5
+#: Size, beside the spread of y, below which a value may be nothing but noise.
+DROWNED = 0.1
 #: Largest exponent of a function.
 MOST = 3.0
 #: An exponent within this of a multiple of a half is that: others are tried as they are, where a set can write them.
@@ -97,6 +100,7 @@ def log_parts(rows: Rows) -> tuple[list[Part], Array]:
         for shift, sign in (("1+", 1.0), ("1-", -1.0))
         if SHIFTS[shift] in rows.allowed
     ]
+    more += _sums_of_one(rows)
     parts += [part for part, _ in more]
     A = np.vstack([A, *(column[None] for _, column in more)])
     order = sorted(range(len(parts)), key=lambda i: parts[i].cost)
@@ -104,6 +108,34 @@ def log_parts(rows: Rows) -> tuple[list[Part], Array]:
         L = np.log(np.abs(A[order]))
     kept = distinct(L)
     return [parts[order[i]] for i in kept], L[kept]
+
+
+def _sums_of_one(rows: Rows) -> list[tuple[Part, Array]]:
+    """Return 1 + t and 1 - t for products t of a variable and a function of another, or a number times that."""
+    columns, allowed, X = rows.columns, rows.allowed, rows.screen.X
+    names = [name for (name, *longer) in chains(rows.function_set) if not longer and name not in SHIFTS]
+    inner = [
+        nodes
+        for column, other, name in product(columns, columns, names)
+        if column != other
+        for exponent in (1.0, -1.0)
+        for nodes in [
+            product_nodes(
+                None,
+                [((variable(column + 1),), exponent), (Part((variable(other + 1),), (name,)).nodes(allowed), 1.0)],
+                allowed,
+            )
+        ]
+        if nodes is not None
+    ]
+    found = []
+    for nodes, values in zip(inner, values_of(inner, X), strict=True):
+        middle = float(np.median(np.abs(values)))
+        for number in (1.0, *([0.3 / middle] if middle > 0 else [])):
+            cost = 7.5 + (0.0 if number == 1.0 else 3.5)
+            parts = [Part(nodes, (shift,), number, cost) for shift, operator in SHIFTS.items() if operator in allowed]
+            found += [(part, part.values(values)) for part in parts]
+    return found
 
 
 class Logs:
@@ -120,9 +152,10 @@ class Logs:
         good = np.isfinite(self.z)
         self.usable = bool(good.mean() > FINITE and len(self.columns))
         self.z = np.where(good, self.z, 0.0)
-        # The logarithm of a value near zero is known badly.
+        # The logarithm of a value near zero is known badly; what is smaller than noise says that of the noise.
         weight = np.ones(len(z)) if screen.weights is None else np.sqrt(screen.weights)
-        self.root = np.where(good, target.size / (1.0 + target.size), 0.0) * weight
+        size = target.size
+        self.root = np.where(good, size / (1.0 + size) * size / (DROWNED + size), 0.0) * weight
         self.block = np.vstack([np.ones(len(z)), X[:, self.columns].T])
         self._Q = orthogonal((self.block * self.root).T)
         rest = self.z * self.root

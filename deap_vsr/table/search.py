@@ -15,6 +15,7 @@ from deap_vsr.search.rivals import rivals_of
 from deap_vsr.table.climb import climbed
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
+from deap_vsr.table.exponentials import exponentials
 from deap_vsr.table.field import Field, Formula, price
 from deap_vsr.table.floor import AGREE, Floor, noise_floor, structure
 from deap_vsr.table.index import separable, separable_forms
@@ -31,6 +32,7 @@ CHEAP: dict[str, Callable[[Field], None]] = {
     "power laws": power_laws,
     "separable": separable,
     "climbed": climbed,
+    "exponentials": exponentials,
     "polynomials": polynomials,
     "ratios": ratios,
     "products": products,

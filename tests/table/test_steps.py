@@ -11,6 +11,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.table.climb import climbed
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
+from deap_vsr.table.exponentials import exponentials
 from deap_vsr.table.field import Field
 from deap_vsr.table.floor import noise_floor, structure
 from deap_vsr.table.index import separable, separable_forms
@@ -42,6 +43,8 @@ def rows_of(law, n_vars, n_rows=200, noise=0.0, operators=OPERATORS, seed=0, sec
         (separable_forms, lambda a, b, c: a / (b**2 + 0.6 * c), 3),
         (products, lambda a, b, c: a * np.exp(-0.3 * b) * np.exp(-0.8 * c / a), 3),
         (climbed, lambda a, b, c, d, e: a * b**2 * c * np.cos(d) / e + 0.7 * a, 5),
+        (exponentials, lambda a, b, c: a * np.exp(-(((b - c) / a) ** 2) / 3.0) / np.sqrt(b), 3),
+        (products, lambda a, b, c: a / (1.0 + 0.3 * b * np.cos(c)), 3),
         (polynomials, lambda a, b, c, d: np.sqrt((a - b) ** 2 + (c - d) ** 2), 4),
         (ratios, lambda a, b: 2.0 * a / (1.0 + 0.5 * a * b), 2),
         (sums, lambda a, b, c: 2.0 * a * b + 0.3 * a * np.sin(c), 3),
