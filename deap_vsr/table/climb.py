@@ -25,7 +25,7 @@ from deap_vsr.tree.operators import Array
 #: Exponents of a variable in a product, and of a function.
 EXPONENTS, OF_FUNCTIONS = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 4.0), (1.0, 2.0, -1.0)
 #: Functions that a term may have one of, random terms that climb, and terms of a sum.
-FUNCTIONS, STARTS, MAX_TERMS = 60, 12, 5
+FUNCTIONS, STARTS, MAX_TERMS = 40, 8, 5
 #: Times that all terms of a sum climb again after one was added.
 AGAIN = 3
 
@@ -173,7 +173,7 @@ class Climb:
                 place = int(np.argmin(scores))
                 if scores[place] < best:
                     best, term = float(scores[place]), choices[place]
-            if not best < before:
+            if not best < before or self.rows.late:
                 return best, term
 
     def _left(self, A: Array, rest: Array, Q: Array | None) -> Array:

@@ -20,22 +20,23 @@ from deap_vsr.table.field import Field, Formula, price
 from deap_vsr.table.floor import AGREE, Floor, noise_floor, structure
 from deap_vsr.table.index import separable, separable_forms
 from deap_vsr.table.powers import power_laws, products
-from deap_vsr.table.rows import Rows
+from deap_vsr.table.rows import EXACT, Rows
 from deap_vsr.table.sums import polynomials, ratios, sums
 from deap_vsr.table.surrogate import surrogate_slots
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array, Indices
+from deap_vsr.tree.simplify import structural_hash
 
 #: The steps by name, in order; those of the second list follow only where nothing explains the rows.
 CHEAP: dict[str, Callable[[Field], None]] = {
     "control": controlled,
     "power laws": power_laws,
     "separable": separable,
-    "climbed": climbed,
     "exponentials": exponentials,
     "polynomials": polynomials,
     "ratios": ratios,
     "products": products,
+    "climbed": climbed,
     "sums": sums,
 }
 DEAR: dict[str, Callable[[Field], None]] = {
@@ -144,6 +145,8 @@ def concluded(arena: Field, rows: Rows, parts: Split, steps: list[str]) -> Answe
     whole = rows.data
     refitted = [_refitted(formula, rows) for formula in front]
     done = [_finished(item, rows, lab, arena) for item in refitted]
+    once = {structural_hash(item.tree): place for place, item in reversed(list(enumerate(done)))}
+    refitted, done = [refitted[i] for i in sorted(once.values())], [done[i] for i in sorted(once.values())]
     prices = [item.price for item in refitted]
     best = int(np.argmin(prices))
     lead, rivals = _rivals(refitted[best], refitted, arena, rows, lab, whole)
@@ -176,7 +179,7 @@ def _refitted(formula: Formula, rows: Rows) -> Formula:
 def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
     """Return a formula with short numbers, as far as rows allow."""
     done: Finished | None = None
-    if formula.error <= max(1e-18, 10.0 * rows.rounding):
+    if formula.error <= max(EXACT, 10.0 * rows.rounding):
         done = finished(formula.tree, lab, rows.screen.trial)
     elif formula is not None and not arena.exact:
         done = finished_in_noise(
