@@ -6,7 +6,7 @@ log|T(y)| = c + sum of a_i log|x_i| + sum of c_k log|f_k|. The powers of all var
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -28,6 +28,8 @@ from deap_vsr.tree.operators import Array
 RATIOS, FUNCTIONS, PAIRED, SIMPLE = 3000, 250, 1000, 300
 #: Single functions whose inner number is fitted, those of them that are offered, and pairs.
 REFINED, SINGLES, PAIRS = 150, 24, 60
+#: Times that a number is followed on where it moves as far as it may.
+FOLLOWED = 4
 #: Share of rows at which a logarithm must be finite.
 FINITE = 0.5
 #: Size, beside the spread of y, below which a value may be nothing but noise.
@@ -138,6 +140,21 @@ def _sums_of_one(rows: Rows) -> list[tuple[Part, Array]]:
     return found
 
 
+def _least(value: Callable[[float], float], reach: float, times: int) -> tuple[float, float]:
+    """Return where a function is least near 0, and how large it is there; followed on while it falls to the edge."""
+    at, least = 0.0, np.inf
+    for _ in range(times):
+        with np.errstate(all="ignore"):
+            bounds = (at - reach, at + reach)
+            found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-7})
+        if not float(found.fun) < least:
+            break
+        moved, at, least = abs(float(found.x) - at), float(found.x), float(found.fun)
+        if moved < 0.95 * reach:
+            break
+    return at, least
+
+
 class Logs:
     """Logarithms of a target and of the variables on the screened rows."""
 
@@ -195,12 +212,11 @@ class Logs:
                     trial = [*best[:i], replace(part, number=part.number * float(np.exp(shift))), *best[i + 1 :]]
                     return float(np.log(max(self._left(self._logs(trial, inner)), NOTHING)))
 
-                reach = 0.3 if part.chain[0] in ("sin", "cos", "tan") else 1.5
-                with np.errstate(all="ignore"):
-                    found = minimize_scalar(tried, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-7})
-                if float(np.exp(found.fun)) < left:
-                    left = float(np.exp(found.fun))
-                    best[i] = replace(part, number=part.number * float(np.exp(found.x)))
+                waves = part.chain[0] in ("sin", "cos", "tan")
+                shift, value = _least(tried, 0.3 if waves else 1.5, 1 if waves else FOLLOWED)
+                if float(np.exp(value)) < left:
+                    left = float(np.exp(value))
+                    best[i] = replace(part, number=part.number * float(np.exp(shift)))
         cost = NODE * sum(part.cost for part in best)
         return len(self.z) * float(np.log(max(left, NOTHING))) + cost, tuple(best)
 

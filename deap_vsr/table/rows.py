@@ -17,8 +17,8 @@ from deap_vsr.tree.operators import Array, Indices
 #: Forms are screened on so many rows, and fitted to so many at the most: least squares of a few constants needs no
 #: more, and 20,000 rows take a few milliseconds a fit.
 SCREENED, FITTED = 300, 20_000
-#: A normalised error so small is rounding: decades above what most refitted laws leave (1e-30), and below what series and
-#: ratios leave of a law that hardly bends (1e-19).
+#: A normalised error so small is rounding: decades above what most refitted laws leave (1e-30), and below what series
+#: and ratios leave of a law that hardly bends (1e-19).
 EXACT = 1e-22
 
 
