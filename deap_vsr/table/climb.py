@@ -101,10 +101,10 @@ class Factors:
         return product_nodes(factor, powers, self.allowed)
 
 
-def climbed(field: Field, n_targets: int = 2) -> None:
-    """Offer sums of products that were found term by term, for y and for y with an outer function undone."""
+def climbed(field: Field, functions: int = 0) -> None:
+    """Offer sums of products that were found term by term, for y or, if wanted, for y with outer functions undone."""
     factors = Factors(field.rows)
-    for target in targets(field.rows)[:n_targets]:
+    for target in targets(field.rows)[1 : functions + 1] if functions else targets(field.rows)[:1]:
         for steep in (0.0, 1.0):
             climb = Climb(factors, target, steep, field.rows)
             for terms in climb.sums():

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from deap_vsr.forms.atoms import Nodes
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.table.field import Field
 from deap_vsr.table.powers import Logs
-from deap_vsr.table.sums import eliminated, price_of, second_degree
+from deap_vsr.table.sums import LEAST, eliminated, price_of, second_degree
 from deap_vsr.table.targets import targets
 from deap_vsr.table.terms import Monomial, monomials, product_nodes, sum_of, values_of
 from deap_vsr.tree import node_from_name, variable
+from deap_vsr.tree.operators import Array
 
 #: Monomials below the polynomial, and exponentials that are offered.
 BELOW, OFFERED = 60, 6
@@ -29,43 +31,51 @@ def exponentials(field: Field) -> None:
     parts, A = second_degree(rows)
     if not len(A) or len(A) + len(logs.block) > rows.screen.n_rows // 3:
         return
-    z = logs.z * logs.root
+    below = [Monomial(), *(m for m in monomials(rows.columns, BELOW, 2) if min(e for _, e in m.powers) > 0)]
     found = []
-    for below in [
-        Monomial(),
-        *(item for item in monomials(rows.columns, BELOW, 2) if min(e for _, e in item.powers) > 0),
-    ]:
-        nodes = below.nodes(allowed)
-        value = values_of([nodes], rows.screen.X)[0] if below.powers and nodes is not None else np.ones(len(z))
-        if not np.isfinite(value).all() or not (value != 0).all():
-            continue
-        with np.errstate(all="ignore"):
-            varying = [i for i, row in enumerate(A / value) if np.ptp(row) > 1e-9 * np.max(np.abs(row))]
-        chosen, fitted = eliminated(np.vstack([A[varying] / value, logs.block]), z, logs.root, kept=len(logs.block))
-        left = max(float(np.sum(((fitted - logs.z) * logs.root) ** 2) / np.sum(z**2)), 1e-26)
-        inside = [varying[i] for i in chosen if i < len(varying)]
-        score = len(z) * float(np.log(left)) + price_of(len(z)) * len(inside) + NODE * below.cost
-        found.append((score, below, inside, value))
-    for _, below, inside, value in sorted(found, key=lambda item: item[0])[:OFFERED]:
-        full = np.vstack([A[inside] / value, logs.block])
-        solution = np.linalg.lstsq((full * logs.root).T, z, rcond=None)[0]
-        terms = [
-            product_nodes(float(c), parts[i].factors, allowed) for i, c in zip(inside, solution.tolist(), strict=False)
-        ]
-        total = sum_of(terms, allowed)
-        if total is None:
-            continue
-        if below.powers:
-            total = product_nodes(None, [(total, 1.0), *below.inverse.factors], allowed)
-        if total is None:
-            continue
-        front, *exponents = solution[len(inside) :].tolist()
-        powers = [
-            ((variable(column + 1),), float(np.round(2.0 * e) / 2.0))
-            for column, e in zip(logs.columns, exponents, strict=True)
-        ]
-        powers = [item for item in powers if item[1]]
-        factor = float(np.exp(np.clip(front, -600.0, 600.0)))
-        field.offer(product_nodes(factor, [*powers, ((node_from_name("exp"), *total), 1.0)], allowed), "exponential")
+    for monomial in below:
+        nodes = monomial.nodes(allowed)
+        value = values_of([nodes], rows.screen.X)[0] if monomial.powers and nodes is not None else np.ones(len(logs.z))
+        if np.isfinite(value).all() and (value != 0).all():
+            score, chosen = _chosen(A / value, logs)
+            found.append((score + NODE * monomial.cost, monomial, chosen, A[chosen] / value))
+        if rows.late:
+            break
+    for _, monomial, chosen, values in sorted(found, key=lambda item: item[0])[:OFFERED]:
+        field.offer(_written([parts[i] for i in chosen], values, monomial, logs), "exponential")
         if field.over:
             return
+
+
+def _chosen(A: Array, logs: Logs) -> tuple[float, list[int]]:
+    """Return the score of the terms A (n_terms, n_rows) that stay beside the powers of all variables, and which do."""
+    with np.errstate(all="ignore"):
+        varying = [i for i, row in enumerate(A) if np.ptp(row) > 1e-9 * np.max(np.abs(row))]
+    powers = logs.block
+    z = logs.z * logs.root
+    chosen, fitted = eliminated(np.vstack([A[varying], powers]), z, logs.root, kept=len(powers))
+    left = max(float(np.sum((fitted * logs.root - z) ** 2) / (np.sum(z**2) or 1.0)), LEAST)
+    inside = [varying[i] for i in chosen if i < len(varying)]
+    return len(z) * float(np.log(left)) + price_of(len(z)) * len(inside), inside
+
+
+def _written(terms: list[Monomial], values: Array, below: Monomial, logs: Logs) -> Nodes | None:
+    """Return powers at multiples of a half, times exp of a sum of terms, values (n_terms, n_rows), over a monomial."""
+    allowed = logs.rows.allowed
+    A = np.vstack([values, logs.block])
+    solution = np.linalg.lstsq((A * logs.root).T, logs.z * logs.root, rcond=None)[0].tolist()
+    inside = [product_nodes(c, term.factors, allowed) for c, term in zip(solution, terms, strict=False)]
+    total = sum_of(inside, allowed)
+    if total is not None and below.powers:
+        total = product_nodes(None, [(total, 1.0), *below.inverse.factors], allowed)
+    if total is None:
+        return None
+    front, *exponents = solution[len(terms) :]
+    exponents = [round(2.0 * exponent) / 2.0 for exponent in exponents]
+    powers: list[tuple[Nodes, float]] = [
+        ((variable(column + 1),), exponent)
+        for column, exponent in zip(logs.columns, exponents, strict=True)
+        if exponent
+    ]
+    factor = float(np.exp(np.clip(front, -600.0, 600.0)))
+    return product_nodes(factor, [*powers, ((node_from_name("exp"), *total), 1.0)], allowed)

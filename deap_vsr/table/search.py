@@ -32,12 +32,13 @@ CHEAP: dict[str, Callable[[Field], None]] = {
     "control": controlled,
     "power laws": power_laws,
     "separable": separable,
+    "climbed": climbed,
     "exponentials": exponentials,
     "polynomials": polynomials,
     "ratios": ratios,
     "products": products,
-    "climbed": climbed,
     "sums": sums,
+    "climbed within functions": lambda f: climbed(f, 2),
 }
 DEAR: dict[str, Callable[[Field], None]] = {
     "forms": separable_forms,

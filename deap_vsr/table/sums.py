@@ -203,6 +203,8 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
             chosen, fitted = eliminated(A / value, target.screened * target.root, target.root)
             score = _score(target.values(fitted), screen, len(chosen)) + NODE * factor.cost
             scores.append((score, target, factor, chosen))
+            if rows.late:
+                break
         if rows.late:
             break
     for _, target, factor, chosen in sorted(scores, key=lambda item: item[0])[:6]:
