@@ -195,25 +195,39 @@ def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
 def _rivals(
     best: Formula, front: list[Formula], arena: Field, rows: Rows, lab: Lab, data: Dataset
 ) -> tuple[float, list[tuple[float, MaskedTree]]]:
-    """Return the lead of the best in nats, and what is behind it, that is not the same function, nearest first."""
+    """Return the lead of the best in nats, and what is behind it, that is not the same function, nearest first.
+
+    Prices are compared on the same rows: what was fitted to those searched with is fitted to all.
+    """
     scale = float(np.std(rows.y)) or 1.0
     X = rows.screen.X
     with np.errstate(all="ignore"):
         values = [best.tree.evaluate(X)]
-    others = sorted([*front, *arena.ranked[:25]], key=lambda item: item.price)
-    if rows.budget.used_up() is None and not arena.exact:
-        others += [Formula(item, price(item, rows), "rival") for item in rivals_of(best.fit.tree, data, lab)]
+    skeletons = {_skeleton(best.tree)}
+    others = [*front]
+    if rows.budget.used_up() is None:
+        others += [_refitted(formula, rows) for formula in arena.ranked[:25]]
+        if not arena.exact:
+            others += [Formula(item, price(item, rows), "rival") for item in rivals_of(best.fit.tree, data, lab)]
     found = []
     for other in sorted(others, key=lambda item: item.price):
         with np.errstate(all="ignore"):
             mine = other.tree.evaluate(X)
         if any(not np.nanmax(np.abs(mine - known)) > 1e-7 * scale for known in values):
             continue
+        if not np.isfinite(other.price) or _skeleton(other.tree) in skeletons:
+            continue
         values.append(mine)
+        skeletons.add(_skeleton(other.tree))
         found.append((max(0.5 * (other.price - best.price), 0.0), other.tree))
         if len(found) == 6:
             break
     return (found[0][0] if found else np.inf), found
+
+
+def _skeleton(tree: MaskedTree) -> str:
+    """Return a formula without the values of its numbers, for comparisons."""
+    return structural_hash(reopened(tree))
 
 
 def _measurements(tree: MaskedTree, rivals: list[tuple[float, MaskedTree]], rows: Rows, count: int = 5) -> Array:

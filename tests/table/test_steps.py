@@ -168,6 +168,19 @@ def test_nothing_is_ever_found_on_a_table():
     assert noisy.lead > 0.0
 
 
+def test_the_lead_is_taken_on_the_same_rows_and_not_over_the_same_form():
+    rows = rows_of(lambda a, b: a / b, 2, 200, noise=0.05, operators=("add", "mul", "div", "const"))
+    parts = held_out(rows)
+    field = Field(rows.part(parts[0]))
+    for text in ("C*x1/x2", "C*x1/x2 + C", "C*x1/(C*x2 + C)"):
+        field.offer(MaskedTree.from_infix(text), "start", n_starts=2)
+    answer = concluded(field, rows, parts, [])
+    # One constant more costs some nats; 160 rows beside 200 would make it hundreds.
+    assert 0.0 < answer.lead < 20.0
+    forms = [tree.to_infix(skeleton=True) for _, tree in answer.rivals]
+    assert answer.formulas[answer.best].tree.to_infix(skeleton=True) not in forms
+
+
 def test_noise_alone_is_partial():
     rng = np.random.default_rng(3)
     rows = Rows.of(
