@@ -21,7 +21,7 @@ from deap_vsr.table.floor import AGREE, Floor, noise_floor, structure
 from deap_vsr.table.index import separable, separable_forms
 from deap_vsr.table.powers import power_laws, products
 from deap_vsr.table.rows import EXACT, Rows
-from deap_vsr.table.sums import polynomials, ratios, sums
+from deap_vsr.table.sums import linear, polynomials, ratios, sums
 from deap_vsr.table.surrogate import surrogate_slots
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array, Indices
@@ -31,6 +31,7 @@ from deap_vsr.tree.simplify import structural_hash
 CHEAP: dict[str, Callable[[Field], None]] = {
     "control": controlled,
     "power laws": power_laws,
+    "linear": linear,
     "separable": separable,
     "climbed": climbed,
     "exponentials": exponentials,

@@ -180,6 +180,19 @@ def _ratio(subset: Subset, terms: Terms, n: int, A: Array, target: Target) -> No
 # --- polynomials --------------------------------------------------------------------------
 
 
+def linear(field: Field) -> None:
+    """Offer y as a sum of columns: what tables without a law are often best told by, however many columns they have."""
+    rows, screen = field.rows, field.rows.screen
+    parts = [Monomial(((column, 1.0),)) for column in rows.columns] + [Monomial()]
+    if len(parts) > screen.n_rows // 3:
+        return
+    A = np.vstack([screen.X[:, list(rows.columns)].T, np.ones(screen.n_rows)])
+    target = targets(rows)[0]
+    chosen, _ = eliminated(A, target.screened * target.root, target.root)
+    for kept in (chosen, range(len(parts))):
+        field.offer(sum_of([product_nodes(1.0, parts[i].factors, rows.allowed) for i in kept], rows.allowed), "linear")
+
+
 def polynomials(field: Field, n_targets: int = 5) -> None:
     """Offer T(y) times a monomial as a polynomial of second degree: sums of many terms, such as squares of distances.
 

@@ -18,7 +18,7 @@ from deap_vsr.table.index import separable, separable_forms
 from deap_vsr.table.powers import power_laws, products
 from deap_vsr.table.rows import Rows
 from deap_vsr.table.search import concluded, held_out, run
-from deap_vsr.table.sums import polynomials, ratios, sums
+from deap_vsr.table.sums import linear, polynomials, ratios, sums
 from deap_vsr.table.surrogate import _likeliest, surrogate_slots
 from deap_vsr.tree import MaskedTree
 
@@ -54,6 +54,12 @@ def test_a_step_finds_what_it_is_for(step, law, n_vars):
     field = Field(rows_of(law, n_vars))
     step(field)
     assert field.exact, field.best and field.best.tree.to_infix()
+
+
+def test_a_noisy_sum_of_columns_is_told_from_those_that_do_not_matter():
+    field = Field(rows_of(lambda a, b, c, d: 2.0 * a - b + 0.0 * c * d, 4, noise=0.8))
+    linear(field)
+    assert field.best.tree.to_infix(skeleton=True) == "C*x1 + C*x2"
 
 
 def test_control_in_the_rows_is_used():
