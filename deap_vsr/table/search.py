@@ -54,6 +54,10 @@ CLEAR = 10.0
 RANDOM, EDGE = 2.0, 4.0
 
 
+#: Share of rows that must not decide alone how a formula stands.
+FEW = 0.02
+
+
 #: Numbers of rows: searched with, held out at random, and at the edge.
 Split = tuple[Indices, Indices, Indices]
 
@@ -270,6 +274,15 @@ def _error(tree: MaskedTree, rows: Rows) -> float:
     return error if np.isfinite(error) else np.inf
 
 
+def _rests_on_few(tree: MaskedTree, rows: Rows) -> bool:
+    """Whether a formula explains less than half of what y does in all rows but those that are furthest off."""
+    order = np.argsort(np.abs(rows.y - np.median(rows.y)), kind="stable")
+    most = order[: max(int((1.0 - FEW) * rows.n_rows), 2)]
+    with np.errstate(all="ignore"):
+        left = float(np.mean((tree.evaluate(rows.X[most]) - rows.y[most]) ** 2))
+    return not left <= 0.5 * float(np.var(rows.y[most]))
+
+
 def _status(answer: Answer, rows: Rows, exact: bool) -> tuple[str, str]:
     """Return how the best formula stands, and why; on a table alone nothing is found."""
     tree, error = answer.formulas[answer.best].tree, answer.errors[answer.best]
@@ -278,6 +291,11 @@ def _status(answer: Answer, rows: Rows, exact: bool) -> tuple[str, str]:
         return "partial", f"{rows.n_rows} rows are too few to tell anything of a formula with {n_constants} constants"
     if not np.isfinite(error) or error > 0.5:
         return "partial", "no formula explains half of what y does"
+    if _rests_on_few(tree, rows):
+        return (
+            "partial",
+            "a few rows hold nearly all of the spread of y, and what it says of the others is lost in noise",
+        )
     random, edge = answer.held_out[answer.best]
     floor = max(error, 10.0 * rows.rounding)
     if random > RANDOM * floor or edge > EDGE * floor:

@@ -187,6 +187,18 @@ def test_the_lead_is_taken_on_the_same_rows_and_not_over_the_same_form():
     assert answer.formulas[answer.best].tree.to_infix(skeleton=True) not in forms
 
 
+def test_a_formula_that_explains_a_few_rows_alone_is_partial():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(1.0, 2.0, (200, 2))
+    y = 1e4 * np.where(X[:, 0] > X[:, 0].max() - 1e-9, X[:, 1], 0.0) + rng.normal(size=200)
+    rows = Rows.of(X, y, ("add", "mul", "div", "const"))
+    field = Field(rows)
+    field.offer(MaskedTree.from_infix("C*x2*exp(900*x1 - 1800)"), "start")
+    answer = concluded(field, rows, held_out(rows), [])
+    assert answer.status == "partial"
+    assert "a few rows" in answer.reason
+
+
 def test_noise_alone_is_partial():
     rng = np.random.default_rng(3)
     rows = Rows.of(
