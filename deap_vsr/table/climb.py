@@ -65,10 +65,11 @@ class Factors:
         self.costs = np.array([0.0] + [item[0].cost + abs(item[1]) for item in self.functions if item is not None])
 
     def values(self, term: Product) -> Array:
-        """Return a term's values on the screened rows, (n_rows,)."""
+        """Return a term's values on the screened rows, (n_rows,); not finite where a power is not."""
         found = self.applied[term.function]
-        for powers, place in zip(self.powers, term.powers, strict=True):
-            found = found * powers[place]
+        with np.errstate(all="ignore"):
+            for powers, place in zip(self.powers, term.powers, strict=True):
+                found = found * powers[place]
         return np.asarray(found)
 
     def cost(self, term: Product) -> float:
@@ -78,15 +79,16 @@ class Factors:
     def changed(self, term: Product) -> Iterator[tuple[list[Product], Array]]:
         """Yield, factor by factor, all that a term becomes by another one, with values (n_terms, n_rows)."""
         for i, powers in enumerate(self.powers):
-            with np.errstate(all="ignore"):
-                rest = self.values(replace(term, powers=(*term.powers[:i], 0, *term.powers[i + 1 :])))
-            yield (
-                [replace(term, powers=(*term.powers[:i], p, *term.powers[i + 1 :])) for p in range(len(powers))],
-                rest * powers,
-            )
+            choices = [replace(term, powers=(*term.powers[:i], p, *term.powers[i + 1 :])) for p in range(len(powers))]
+            yield choices, self._times(choices[0], powers)
         if len(self.functions) > 1:
-            rest = self.values(replace(term, function=0))
-            yield [replace(term, function=f) for f in range(len(self.functions))], rest * self.applied
+            choices = [replace(term, function=f) for f in range(len(self.functions))]
+            yield choices, self._times(choices[0], self.applied)
+
+    def _times(self, term: Product, factors: Array) -> Array:
+        """Return the values of a term times each of some factors (n_factors, n_rows)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.values(term) * factors)
 
     def nodes(self, term: Product, factor: float) -> Nodes | None:
         """Return a term times an open constant."""

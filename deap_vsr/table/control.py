@@ -34,8 +34,6 @@ def controlled(field: Field) -> None:
     if not columns:
         return
     table = TableOracle(rows.X, rows.y, function_set=rows.function_set, weights=rows.weights, min_points=POINTS)
-    if not table.has_control:
-        return
     swept = sorted(columns, key=lambda column: -table.control([column]).n_rows)
     for column in [c for c in swept if len(table.control([c])) >= SETTINGS][:3]:
         trials = table.trials([column], SWEEPS)

@@ -56,6 +56,14 @@ def test_a_step_finds_what_it_is_for(step, law, n_vars):
     assert field.exact, field.best and field.best.tree.to_infix()
 
 
+def test_terms_climb_past_columns_that_hold_zeros():
+    rows = rows_of(lambda a, b, c: a * b**2 * c, 3)
+    X = np.column_stack([rows.X, np.arange(rows.n_rows) % 3])
+    field = Field(Rows.of(X, rows.y + X[:, 3] * X[:, 0], OPERATORS, budget=Budget(20.0)))
+    climbed(field)
+    assert field.exact
+
+
 def test_a_noisy_sum_of_columns_is_told_from_those_that_do_not_matter():
     field = Field(rows_of(lambda a, b, c, d: 2.0 * a - b + 0.0 * c * d, 4, noise=0.8))
     linear(field)
