@@ -244,7 +244,8 @@ def second_degree(rows: Rows) -> tuple[list[Monomial], Array]:
 def _score(said: Array, screen: Rows, n_terms: int) -> float:
     """Return the description length, doubled, of what values, (n_rows,), leave of y: what is undone is no measure."""
     weights = np.ones(len(said)) if screen.weights is None else screen.weights
-    left = float(np.sum(weights * (said - screen.y) ** 2) / np.sum(weights * (screen.y - screen.y.mean()) ** 2))
+    with np.errstate(all="ignore"):
+        left = float(np.sum(weights * (said - screen.y) ** 2) / np.sum(weights * (screen.y - screen.y.mean()) ** 2))
     if not np.isfinite(left):
         return np.inf
     return len(said) * float(np.log(max(left, LEAST))) + price_of(len(said)) * n_terms
