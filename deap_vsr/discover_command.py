@@ -133,6 +133,10 @@ def discover_command(
     target: Annotated[str, typer.Option(help="Of a table (.csv, .parquet, .feather): the column to explain.")] = "",
     weights: Annotated[str, typer.Option(help="Of a table: a column of weights, inverse variances.")] = "",
     ignore: Annotated[list[str] | None, typer.Option(help="Of a table: a column to leave out. Once for each.")] = None,
+    lab: Annotated[
+        Path | None, typer.Option(help="Of a table: folder of a new laboratory that asks first what decides.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Of a table: processes; the result is the same.")] = 1,
 ) -> None:
     """Find the formula behind a function, a program or a benchmark problem. Ctrl-C returns the best so far.
 
@@ -163,7 +167,7 @@ def discover_command(
     if is_table(problem):
         discover_table(
             Path(problem), target, weights, ignore or [], _operators(operators), seed, time_limit, max_evaluations, out,
-            as_json,
+            as_json, lab, jobs,
         )  # fmt: skip
         return
     if command and problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from deap_vsr.tree.operators import Array, normalise_function_set
 if TYPE_CHECKING:
     import pandas as pd
     import sympy
+    from matplotlib.figure import Figure
+
+    from deap_vsr.campaign.campaign import Campaign
 
 #: What a formula may use unless said otherwise: what laws are made of, and nothing that is seldom meant.
 OPERATORS = ("add", "sub", "mul", "div", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "const")
@@ -45,7 +49,7 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     required, forbidden : columns, by name or number, that a formula must, or must not, use
     monotonic : {column: 1 or -1}, checked on the answer; formulas that are not are left out
     random_state : int or None
-    n_jobs : taken for company; the search is one process
+    n_jobs : processes for populations of GP, as in scikit-learn; the result is the same
     warm_start : go on from the formulas of the fit before
     verbose : whether steps are told on stderr
 
@@ -126,7 +130,7 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         target = train if known is None else known.target(train)
         arena = Field(
             target, int(self.max_size),
-            frozenset() if known else frozenset(self._numbers(self.required or (), names)),
+            frozenset() if known else frozenset(self._numbers(self.required or (), names)), self.n_jobs,
         )  # fmt: skip
         for text in self.start_from or ():
             arena.offer(guesses.formula(text, names), "start", n_starts=4)
@@ -217,6 +221,39 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "status": self.status_ if i == self.best_index_ else "", "step": answer.by[i] if answer else "constant",
             })  # fmt: skip
         return pd.DataFrame(rows)
+
+    def plot(self, kind: str = "front", X: Any = None, y: Any = None, index: int | None = None) -> Figure:
+        """Draw the "front"; or, with rows, the "fit" (predicted against measured) or the "residuals" by column."""
+        from deap_vsr.table import pictures
+
+        self._fitted()
+        if kind == "front":
+            front = self.equations_
+            held_out = front[["error_held_out", "error_edge"]].to_numpy(dtype=float)
+            texts = front["expression"].to_list()
+            sizes, errors = front["complexity"].to_list(), front["error"].to_numpy(dtype=float)
+            return pictures.front_of(sizes, errors, held_out, self.best_index_, texts)
+        if kind not in ("fit", "residuals"):
+            raise VsrError(f"plot: found {kind!r}, expected front, fit or residuals")
+        if X is None or y is None:
+            raise VsrError(f"plot: the {kind} needs rows: plot({kind!r}, X, y)")
+        X, y = validate_data(self, X, y, dtype=float, reset=False)
+        tree = self._trees[self.best_index_ if index is None else index]
+        if kind == "fit":
+            return pictures.fit_of(tree, X, np.asarray(y, dtype=float), "y")
+        return pictures.left_of(tree, X, np.asarray(y, dtype=float), self._shown, "y")
+
+    def laboratory(self, folder: str | Path, X: Any, y: Any, output: str = "y", **options: Any) -> Campaign:
+        """Begin a laboratory that knows these rows, and asks first for the points at which rivals differ most.
+
+        ``options`` are those of :class:`deap_vsr.Campaign`: noise, unit, sheet, points, seed.
+        """
+        from deap_vsr.table.laboratory import laboratory
+
+        self._fitted()
+        X, y = validate_data(self, X, y, dtype=float, reset=False)
+        options = {"operators": list(normalise_function_set(self.operators)), **options}
+        return laboratory(folder, X, np.asarray(y, dtype=float), self._shown, output, self.measurements_, options)
 
     def report(self) -> str:
         """Return in words what was found, how it stands and what would tell more."""

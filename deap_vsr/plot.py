@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -109,24 +110,31 @@ def _draw_tree(axis: Axes, shown: MaskedTree, tree: MaskedTree) -> None:
 def plot_fit(result: Result) -> Figure:
     """Draw what was measured against what the formula says; on the line they agree."""
     figure = figure_of(5.5, 5.0)
-    y, said = _measured(result)
-    axis = figure.subplots()
+    draw_fit(figure.subplots(), *_measured(result), result.names.answer)
+    return figure
+
+
+def draw_fit(axis: Axes, y: Array, said: Array, answer: str) -> None:
+    """Draw y, (n,), against what a formula says, (n,), with the line on which they agree."""
     axis.plot(said, y, "o", markersize=3, color=SLOT, markeredgecolor="#555555", markeredgewidth=0.4)
     if len(y):
         ends = [min(y.min(), said.min()), max(y.max(), said.max())]
         axis.plot(ends, ends, color="#777777", linewidth=1, zorder=0)
-    axis.set_xlabel(plain(f"{result.names.answer}, as the formula says"))
-    axis.set_ylabel(plain(f"{result.names.answer}, measured"))
+    axis.set_xlabel(plain(f"{answer}, as the formula says"))
+    axis.set_ylabel(plain(f"{answer}, measured"))
     axis.set_title(f"{len(y)} points", fontsize=10)
-    return figure
 
 
 def plot_residuals(result: Result, most: int = 6) -> Figure:
     """Draw what the formula leaves, against its value and against each variable: a right one leaves no shape."""
     y, said = _measured(result)
-    columns = [(result.names.answer, said)]
     X = result.data.X[_known(result)]
-    columns += [(result.names.label(i), X[:, i]) for i in range(X.shape[1])][: most - 1]
+    columns = [(result.names.label(i), X[:, i]) for i in range(X.shape[1])]
+    return residuals_of(y, said, [(result.names.answer, said), *columns][:most])
+
+
+def residuals_of(y: Array, said: Array, columns: Sequence[tuple[str, Array]]) -> Figure:
+    """Draw y - said, (n,), one panel for each labelled column, (n,)."""
     rows = (len(columns) + 1) // 2
     figure = figure_of(9.0, 2.6 * rows)
     axes = figure.subplots(rows, 2, squeeze=False).ravel()

@@ -13,6 +13,7 @@ from rich.console import Console
 from deap_vsr.errors import VsrError, short
 from deap_vsr.files import write_atomically
 from deap_vsr.markup import escape
+from deap_vsr.plot import have_matplotlib
 
 #: Endings of files that are tables, and what of pandas reads them.
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet", ".feather": "read_feather"}
@@ -88,6 +89,8 @@ def discover_table(
     max_evaluations: int,
     out: Path | None,
     as_json: bool,
+    lab: Path | None = None,
+    jobs: int = 1,
 ) -> None:
     """Find a formula for the rows of a table, show it, and write it down."""
     console, errors = Console(emoji=False), Console(stderr=True, emoji=False)
@@ -98,7 +101,7 @@ def discover_table(
         raise VsrError("tables need pandas and scikit-learn: pip install 'deap-vsr[table]'") from None
     limit = time_limit or (None if max_evaluations else 60.0)
     model = VsrRegressor(
-        tuple(operators or OPERATORS), limit, max_evaluations or None, random_state=seed
+        tuple(operators or OPERATORS), limit, max_evaluations or None, random_state=seed, n_jobs=jobs
     )  # fmt: skip
     with errors.status("reading the rows") as shown:
         model.fit(X, y, weight, tell=lambda step: shown.update(f"looking for {step}"))
@@ -110,9 +113,20 @@ def discover_table(
         for line in model.report().replace("y = ", f"{target} = ", 1).split("\n"):
             console.print(escape(line), highlight=False, soft_wrap=True)
     if out is not None:
-        write_atomically(out / "result.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
-        write_atomically(out / "formula.tex", model.latex() + "\n")
-        write_atomically(out / "equations.csv", model.equations_.to_csv(index=False))
+        _written(model, X, y, told, out)
+    if lab is not None:
+        campaign = model.laboratory(lab, X, y, target)
+        errors.print(f"{campaign.folder} is a laboratory now; next: vsr lab ask {campaign.folder}", highlight=False)
+
+
+def _written(model: Any, X: Any, y: Any, told: dict[str, Any], out: Path) -> None:
+    """Write what was found, and its pictures where they can be drawn."""
+    write_atomically(out / "result.json", json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+    write_atomically(out / "formula.tex", model.latex() + "\n")
+    write_atomically(out / "equations.csv", model.equations_.to_csv(index=False))
+    if have_matplotlib():
+        for kind in ("front", "fit", "residuals"):
+            model.plot(kind, X, y).savefig(out / f"{kind}.png", dpi=150)
 
 
 def told_of(model: Any, target: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from deap_vsr.campaign.status import Status, status_of
 from deap_vsr.campaign.why import reasons
 from deap_vsr.errors import VsrError, short
 from deap_vsr.lab.batches import Batches
+from deap_vsr.problems.sampling import on_grid
 from deap_vsr.result import Result
 from deap_vsr.tree.operators import Array
 
@@ -178,6 +179,18 @@ class Campaign:
             files.save_asked(self.folder, state)
             return self._sheet(state, rows)
 
+    def want(self, points: Any, why: str) -> Sheet:
+        """Ask for points of one's own, (n, n_vars), beside those of the search; their answers are data from before."""
+        with files.locked(self.folder):
+            state = self.state
+            settable = zip(state.setup.variables, np.asarray(points, dtype=float).T, strict=True)
+            X = np.column_stack([on_grid(variable, column) for variable, column in settable])
+            batch, first = _next_numbers(state)
+            rows = [Asked(f"{REPEAT}{first + i}", batch, why, tuple(x)) for i, x in enumerate(X.tolist())]
+            state = replace(state, asked=(*state.asked, *rows))
+            files.save_asked(self.folder, state)
+            return self._sheet(state, rows)
+
     def _sheet(self, state: State, rows: Sequence[Asked]) -> Sheet:
         """Return rows as a sheet, with a file to fill in."""
         number = rows[-1].batch
@@ -211,8 +224,7 @@ class Campaign:
         ):
             points, why, control = np.vstack([points, earlier[:1]]), [*why, CONTROL], len(points)
         order = Batches(state.setup.variables).order(points)
-        batch = max((row.batch for row in state.asked), default=0) + 1
-        first = max((int(row.id.lstrip(REPEAT)) for row in state.asked), default=0) + 1
+        batch, first = _next_numbers(state)
         return [
             Asked(f"{REPEAT if place == control else ''}{first + i}", batch, why[place], tuple(points[place].tolist()))
             for i, place in enumerate(order)
@@ -258,6 +270,12 @@ class Campaign:
 
 def _key(state: State) -> tuple[Any, ...]:
     return (state.setup.text(), state.asked, tuple(row.cells() for row in state.measured))
+
+
+def _next_numbers(state: State) -> tuple[int, int]:
+    """Return the number of the next sheet, and that of its first row."""
+    batch = max((row.batch for row in state.asked), default=0)
+    return batch + 1, max((int(row.id.lstrip(REPEAT)) for row in state.asked), default=0) + 1
 
 
 def _table(sheet: Any) -> Table:

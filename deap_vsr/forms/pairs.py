@@ -174,4 +174,4 @@ def _best(
 
 def _unit(rows: Array) -> Array:
     with np.errstate(all="ignore"):
-        return np.nan_to_num(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        return np.asarray(np.nan_to_num(rows / np.linalg.norm(rows, axis=1, keepdims=True)))

@@ -86,7 +86,7 @@ def drift(lab: Lab) -> float | None:
     if "repeated" not in lab.facts:
         return None
     X, before = (part[:N_DRIFT] for part in lab.facts["repeated"])
-    times = np.array([np.sum((lab.log.X == point).all(axis=1)) for point in X])
+    times = np.array([np.sum((point == lab.log.X).all(axis=1)) for point in X])
     # The middle of n answers has some 1.5/n of their variance, and noise is known to 1/sqrt(2 n) by so many in all.
     unsure = np.sqrt(1.0 + 1.5 / times) * (1.0 + UNSURE / np.sqrt(2.0 * max(np.sum(times - 1), 1)))
     off = (lab.ask(X, again=True) - before) / lab.evidence.sigma(before) / unsure

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 from deap_vsr.engine.fitting import Dataset, Fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
-from deap_vsr.errors import NoValuesError, OutOfQueriesError
+from deap_vsr.errors import NoValuesError
 from deap_vsr.lab.criterion import criterion
 from deap_vsr.lab.evidence import Exact, FreezeRule
 from deap_vsr.lab.lab import Lab

@@ -21,7 +21,6 @@ from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.prune import pruned, some_of
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
-from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import structural_hash
 
 #: Values of a table, each the middle of as many answers; with fewer answers for each there are fewer values.
@@ -99,11 +98,8 @@ def _alternatives(
         trial = table_of(gathered, place, column, data, lab)
         if trial is None:
             continue
-        task = Task(
-            [], lambda rng, trial=trial: [trial], lab.function_set, (column,), lab.n_vars,
-            lab.budget.part(0.5), 1.0, lab.rng, "most", lab.evidence.of_tables(),
-        )  # fmt: skip
-        fits = [_placed(gathered, place, form, screened, lab) for form in regressor.regress(task)]
+        forms = regressor.regress(_task(trial, column, lab))
+        fits = [_placed(gathered, place, form, screened, lab) for form in forms]
         prices = [lab.evidence.price(outcome, screened, tied=False) for outcome in fits]
         limit = lab.evidence.price(lab.fit(tree, screened, n_starts=0), screened, tied=False) + FAR
         for i in np.argsort(prices, kind="stable")[:KEPT]:
@@ -115,6 +111,13 @@ def _alternatives(
             shorter = pruned(outcome, screened, lab, lab.evidence)
             whole = lab.fit(shorter.tree, data, starts=shorter.constants, n_starts=0)
             yield whole, lab.evidence.price(whole, data, tied=False)
+
+
+def _task(trial: Trial, column: int, lab: Lab) -> Task:
+    return Task(
+        [], lambda rng: [trial], lab.function_set, (column,), lab.n_vars,
+        lab.budget.part(0.5), 1.0, lab.rng, "most", lab.evidence.of_tables(),
+    )  # fmt: skip
 
 
 def _placed(tree: MaskedTree, place: slice, form: Candidate, data: Dataset, lab: Lab) -> Fit:
@@ -216,7 +219,7 @@ def table_of(tree: MaskedTree, place: slice, column: int, data: Dataset, lab: La
     # By how much they tell, and by how many they are: half and half, so that no value is of the whole range.
     along = 0.5 * np.cumsum(known) / known.sum() + 0.5 * np.arange(1, len(x) + 1) / len(x)
     which = np.minimum((along * count).astype(int), count - 1)
-    info = np.bincount(which, known, count)
+    info: Array = np.bincount(which, known, count).astype(float)
     full = info > 0.0
     with np.errstate(all="ignore"):
         middle = (np.bincount(which, known * x, count) / info)[full]

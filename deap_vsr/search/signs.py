@@ -1,7 +1,7 @@
 """Signs that the data cannot tell: sin(C*x) before C, and (C + C*x)**2, are the same with other signs.
 
-Each cell of a table is fitted by itself and may come out with either. A table in which the sign jumps is noise; so it is
-taken as it goes on from the cells before.
+Each cell of a table is fitted by itself and may come out with either. A table in which the sign jumps is noise; so it
+is taken as it goes on from the cells before.
 """
 
 from __future__ import annotations

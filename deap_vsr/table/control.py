@@ -21,8 +21,8 @@ from deap_vsr.tree.operators import Array
 
 #: Sweeps of a column that are solved together, the fewest rows of one, and the fewest settings of a slot's table.
 SWEEPS, POINTS, SETTINGS = 40, 5, 4
-#: Seconds for the form of a sweep, and for the table of a slot.
-SECONDS = 3.0
+#: Evaluations for the form of a sweep, and for the table of a slot.
+EVALUATIONS = 60_000
 #: A slot that moves by less, relative to its size, stands still.
 STILL = 1e-8
 
@@ -34,8 +34,6 @@ def controlled(field: Field) -> None:
     if not columns:
         return
     table = TableOracle(rows.X, rows.y, function_set=rows.function_set, weights=rows.weights, min_points=POINTS)
-    if not table.has_control:
-        return
     swept = sorted(columns, key=lambda column: -table.control([column]).n_rows)
     for column in [c for c in swept if len(table.control([c])) >= SETTINGS][:3]:
         trials = table.trials([column], SWEEPS)
@@ -53,7 +51,7 @@ def _forms(trials: Sequence[Trial], column: int, table: TableOracle, rows: Rows)
     if noise > 0.0:
         evidence = Noisy(1.0)
         trials = [Trial(t.X, t.y, t.free, np.full(len(t.y), 1.0 / noise**2)) for t in trials]
-    budget = rows.budget.part(seconds=SECONDS)
+    budget = rows.budget.part(evaluations=EVALUATIONS)
     task = Task(
         [], lambda rng: list(trials), rows.function_set, (column,), rows.X.shape[1], budget, 0.0, rows.rng, "most",
         evidence,
@@ -82,7 +80,7 @@ def _grown(candidate: Candidate, trials: Sequence[Trial], column: int, rows: Row
 
 def _slot(settings: Array, values: Array, held: Sequence[int], rows: Rows) -> MaskedTree | None:
     """Return a formula for a slot's values (K,) at settings (K, n_vars), by the same steps as for rows."""
-    budget = rows.budget.part(seconds=SECONDS)
+    budget = rows.budget.part(evaluations=EVALUATIONS)
     inner = Field(Rows.of(settings, values, rows.function_set, None, held, budget, rows.rng))
     for step in (power_laws, separable, sums):
         step(inner)

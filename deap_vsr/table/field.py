@@ -63,15 +63,15 @@ class Field:
 
     Attributes
     ----------
-    wrap : what turns the nodes that a step proposes into those of a formula for y, where a part of it is known
     max_size : the most nodes of a formula
     needed : columns that a formula must use
+    n_jobs : processes for what can be done side by side, as in scikit-learn
     """
 
     rows: Rows
     max_size: int = 60
     needed: frozenset[int] = frozenset()
-    wrap: Callable[[Sequence[Node]], Sequence[Node]] = tuple
+    n_jobs: int | None = None
     tell: Callable[[Formula], None] = lambda formula: None
     formulas: dict[str, Formula] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
@@ -101,7 +101,7 @@ class Field:
         """Fit a form to some rows and, if that is promising, to all; returns it if it is in the field."""
         if nodes is None:
             return None
-        tree = MaskedTree(self.wrap(nodes))
+        tree = MaskedTree(nodes)
         if not self.permits(tree):
             return None
         key = structural_hash(tree)

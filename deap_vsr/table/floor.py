@@ -59,7 +59,8 @@ def neighbours(X: Array, values: Array) -> tuple[Array, Array]:
 def structure(rows: Rows, left: Array) -> float:
     """Return how far what is left, (n_rows,), is from noise: the largest agreement of neighbours, in standard errors.
 
-    Neighbours in all columns that vary, along each column, and along y. White noise agrees with nothing.
+    Neighbours in all columns that vary, along each column, and along what the formula says (`left` is that less y; y
+    itself holds the noise). White noise agrees with nothing.
     """
     n = len(left)
     if n < FEWEST or not np.isfinite(left).all() or np.std(left) == 0.0:
@@ -68,7 +69,7 @@ def structure(rows: Rows, left: Array) -> float:
     centred = np.clip(centred, *(np.median(centred) + np.array([-5, 5]) * np.std(centred)))
     centred = centred / np.std(centred)
     found = []
-    for values in (rows.y, *(rows.X[:, column] for column in rows.columns)):
+    for values in (rows.y + left, *(rows.X[:, column] for column in rows.columns)):
         order = np.argsort(values, kind="stable")
         found.append(float(np.sum(centred[order][1:] * centred[order][:-1])) / np.sqrt(n))
     columns = list(rows.columns)

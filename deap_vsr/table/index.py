@@ -33,8 +33,8 @@ DEGREE = 7
 NEAR = 0.06
 #: Points of the table of the function, spread over its range: what forms take for tables of slots, twice over.
 POINTS = 60
-#: Seconds for one such table, and what a direction must explain of what powers leave, to be looked at.
-SECONDS, WORTH = 3.0, 0.5
+#: Evaluations for one such table, and what a direction must explain of what powers leave, to be looked at.
+EVALUATIONS, WORTH = 60_000, 0.5
 #: Functions of one monomial that are offered.
 KEPT = 6
 
@@ -210,6 +210,6 @@ def _roughness(trial: Trial) -> float:
 
 
 def _task(trial: Trial, rows: Rows, effort: str, evidence: Exact | Noisy) -> Task:
-    budget = rows.budget.part(seconds=SECONDS)
+    budget = rows.budget.part(evaluations=EVALUATIONS)
     function_set = rows.function_set
     return Task([], lambda rng: [trial], function_set, (0,), 1, budget, 0.0, rows.rng, effort, evidence)

@@ -6,8 +6,9 @@ log|T(y)| = c + sum of a_i log|x_i| + sum of c_k log|f_k|. The powers of all var
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,15 +19,21 @@ from deap_vsr.table.field import Field
 from deap_vsr.table.linear import NOTHING, Linear, orthogonal
 from deap_vsr.table.rows import Rows
 from deap_vsr.table.targets import Target, targets
-from deap_vsr.table.terms import SHIFTS, Part, distinct, function_parts, product_nodes, simple_parts, values_of
+from deap_vsr.table.terms import SHIFTS, Part, chains, distinct, function_parts, product_nodes, simple_parts, values_of
 from deap_vsr.tree import Constant, Node, is_open, node_from_name, variable
 from deap_vsr.tree.operators import Array
 
 #: Monomials r of 1 + r and 1 - r, and of how many of them functions, that are looked through; all pairs of so many of
-#: the best.
-RATIOS, FUNCTIONS, PAIRED = 3000, 250, 1200
+#: the best, and of so many of the simplest.
+RATIOS, FUNCTIONS, PAIRED, SIMPLE = 3000, 250, 1000, 300
 #: Single functions whose inner number is fitted, those of them that are offered, and pairs.
 REFINED, SINGLES, PAIRS = 150, 24, 60
+#: Times that a number is followed on where it moves as far as it may.
+FOLLOWED = 4
+#: Share of rows at which a logarithm must be finite.
+FINITE = 0.5
+#: Size, beside the spread of y, below which a value may be nothing but noise.
+DROWNED = 0.1
 #: Largest exponent of a function.
 MOST = 3.0
 #: An exponent within this of a multiple of a half is that: others are tried as they are, where a set can write them.
@@ -59,7 +66,9 @@ def products(field: Field, n_targets: int = 8) -> None:
             field.all(map(target.wrap, logs.written(refined)), "product")
             if field.over:
                 return
-        pairs = linear.pairs(PAIRS, [item.parts[0] for item in singles])
+        # What explains little alone may be half of a pair: the simplest are tried in any case.
+        among = dict.fromkeys([item.parts[0] for item in singles] + list(range(min(SIMPLE, len(parts)))))
+        pairs = linear.pairs(PAIRS, list(among))
         for refined in refined_parts([(parts[a], parts[b]) for a, b in (item.parts for item in pairs)], logs):
             field.all(map(target.wrap, logs.written(refined)), "product")
             if field.over:
@@ -93,6 +102,7 @@ def log_parts(rows: Rows) -> tuple[list[Part], Array]:
         for shift, sign in (("1+", 1.0), ("1-", -1.0))
         if SHIFTS[shift] in rows.allowed
     ]
+    more += _sums_of_one(rows)
     parts += [part for part, _ in more]
     A = np.vstack([A, *(column[None] for _, column in more)])
     order = sorted(range(len(parts)), key=lambda i: parts[i].cost)
@@ -100,6 +110,49 @@ def log_parts(rows: Rows) -> tuple[list[Part], Array]:
         L = np.log(np.abs(A[order]))
     kept = distinct(L)
     return [parts[order[i]] for i in kept], L[kept]
+
+
+def _sums_of_one(rows: Rows) -> list[tuple[Part, Array]]:
+    """Return 1 + t and 1 - t for products t of a variable and a function of another, or a number times that."""
+    columns, allowed, X = rows.columns, rows.allowed, rows.screen.X
+    names = [name for (name, *longer) in chains(rows.function_set) if not longer and name not in SHIFTS]
+    inner = [
+        nodes
+        for column, other, name in product(columns, columns, names)
+        if column != other
+        for exponent in (1.0, -1.0)
+        for nodes in [
+            product_nodes(
+                None,
+                [((variable(column + 1),), exponent), (Part((variable(other + 1),), (name,)).nodes(allowed), 1.0)],
+                allowed,
+            )
+        ]
+        if nodes is not None
+    ]
+    found = []
+    for nodes, values in zip(inner, values_of(inner, X), strict=True):
+        middle = float(np.median(np.abs(values)))
+        for number in (1.0, *([0.3 / middle] if middle > 0 else [])):
+            cost = 7.5 + (0.0 if number == 1.0 else 3.5)
+            parts = [Part(nodes, (shift,), number, cost) for shift, operator in SHIFTS.items() if operator in allowed]
+            found += [(part, part.values(values)) for part in parts]
+    return found
+
+
+def _least(value: Callable[[float], float], reach: float, times: int) -> tuple[float, float]:
+    """Return where a function is least near 0, and how large it is there; followed on while it falls to the edge."""
+    at, least = 0.0, np.inf
+    for _ in range(times):
+        with np.errstate(all="ignore"):
+            bounds = (at - reach, at + reach)
+            found = minimize_scalar(value, bounds=bounds, method="bounded", options={"xatol": 1e-7})
+        if not float(found.fun) < least:
+            break
+        moved, at, least = abs(float(found.x) - at), float(found.x), float(found.fun)
+        if moved < 0.95 * reach:
+            break
+    return at, least
 
 
 class Logs:
@@ -114,12 +167,12 @@ class Logs:
             X = np.log(np.abs(screen.X))
         self.columns = [column for column in rows.columns if np.isfinite(X[:, column]).all()]
         good = np.isfinite(self.z)
-        self.usable = bool(good.mean() > 0.9 and len(self.columns))
+        self.usable = bool(good.mean() > FINITE and len(self.columns))
         self.z = np.where(good, self.z, 0.0)
-        # The logarithm of a value near zero is known badly.
-        typical = float(np.median(np.abs(z[good]))) if good.any() else 1.0
-        size = np.abs(z) / typical
-        self.root = np.where(good, size / (size + 0.2), 0.0) * target.root
+        # The logarithm of a value near zero is known badly; what is smaller than noise says that of the noise.
+        weight = np.ones(len(z)) if screen.weights is None else np.sqrt(screen.weights)
+        size = target.size
+        self.root = np.where(good, size / (1.0 + size) * size / (DROWNED + size), 0.0) * weight
         self.block = np.vstack([np.ones(len(z)), X[:, self.columns].T])
         self._Q = orthogonal((self.block * self.root).T)
         rest = self.z * self.root
@@ -159,12 +212,11 @@ class Logs:
                     trial = [*best[:i], replace(part, number=part.number * float(np.exp(shift))), *best[i + 1 :]]
                     return float(np.log(max(self._left(self._logs(trial, inner)), NOTHING)))
 
-                reach = 0.3 if part.chain[0] in ("sin", "cos", "tan") else 1.5
-                with np.errstate(all="ignore"):
-                    found = minimize_scalar(tried, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-7})
-                if float(np.exp(found.fun)) < left:
-                    left = float(np.exp(found.fun))
-                    best[i] = replace(part, number=part.number * float(np.exp(found.x)))
+                waves = part.chain[0] in ("sin", "cos", "tan")
+                shift, value = _least(tried, 0.3 if waves else 1.5, 1 if waves else FOLLOWED)
+                if float(np.exp(value)) < left:
+                    left = float(np.exp(value))
+                    best[i] = replace(part, number=part.number * float(np.exp(shift)))
         cost = NODE * sum(part.cost for part in best)
         return len(self.z) * float(np.log(max(left, NOTHING))) + cost, tuple(best)
 

@@ -17,8 +17,9 @@ from deap_vsr.tree.operators import Array, Indices
 #: Forms are screened on so many rows, and fitted to so many at the most: least squares of a few constants needs no
 #: more, and 20,000 rows take a few milliseconds a fit.
 SCREENED, FITTED = 300, 20_000
-#: A normalised error so small is rounding: a decade above what refitted laws of many terms leave.
-EXACT = 1e-18
+#: A normalised error so small is rounding: decades above what most refitted laws leave (1e-30), and below what series
+#: and ratios leave of a law that hardly bends (1e-19).
+EXACT = 1e-22
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +88,21 @@ class Rows:
 
     @cached_property
     def screen(self) -> Rows:
-        """Some rows, by which forms are screened."""
-        return self._some(SCREENED)
+        """Some rows, by which forms are screened: spread over the table, and those that noise touches least.
+
+        Where y is steep a few rows hold nearly all that can be known in noise.
+        """
+        if self.n_rows <= SCREENED:
+            return self
+        largest = np.argsort(-np.abs(self.y - np.median(self.y)), kind="stable")[: SCREENED // 5]
+        others = np.setdiff1d(np.arange(self.n_rows), largest)
+        spread = others[np.linspace(0, len(others) - 1, SCREENED - len(largest)).astype(int)]
+        return self.part(np.sort(np.concatenate([largest, spread])))
 
     @cached_property
     def rounding(self) -> float:
         """The normalised error that is due to the rounding of y."""
-        return float(max(EXACT * 1e-6, 10.0 * rounding_errors(self.data)[0]))
+        return float(max(EXACT * 1e-2, 10.0 * rounding_errors(self.data)[0]))
 
     def _some(self, count: int) -> Rows:
         if self.n_rows <= count:

@@ -12,27 +12,34 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.table import TableOracle
 from deap_vsr.search.finish import Finished, finished, finished_in_noise, reopened
 from deap_vsr.search.rivals import rivals_of
+from deap_vsr.table.climb import climbed
 from deap_vsr.table.control import controlled
 from deap_vsr.table.evolve import evolve
+from deap_vsr.table.exponentials import exponentials
 from deap_vsr.table.field import Field, Formula, price
 from deap_vsr.table.floor import AGREE, Floor, noise_floor, structure
 from deap_vsr.table.index import separable, separable_forms
 from deap_vsr.table.powers import power_laws, products
-from deap_vsr.table.rows import Rows
-from deap_vsr.table.sums import polynomials, ratios, sums
+from deap_vsr.table.rows import EXACT, Rows
+from deap_vsr.table.sums import linear, polynomials, ratios, sums
 from deap_vsr.table.surrogate import surrogate_slots
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array, Indices
+from deap_vsr.tree.simplify import structural_hash
 
 #: The steps by name, in order; those of the second list follow only where nothing explains the rows.
 CHEAP: dict[str, Callable[[Field], None]] = {
     "control": controlled,
     "power laws": power_laws,
+    "linear": linear,
     "separable": separable,
+    "climbed": climbed,
+    "exponentials": exponentials,
     "polynomials": polynomials,
     "ratios": ratios,
     "products": products,
     "sums": sums,
+    "climbed within functions": lambda f: climbed(f, 2),
 }
 DEAR: dict[str, Callable[[Field], None]] = {
     "forms": separable_forms,
@@ -47,6 +54,10 @@ AFTER = 0.3
 #: How much more than on the rows it was fitted to a formula may leave of rows that were held out, at random and at the
 #: edge: mean squares of a tenth of the rows are known to a fifth or so.
 RANDOM, EDGE = 2.0, 4.0
+
+
+#: Share of rows that must not decide alone how a formula stands.
+FEW = 0.02
 
 
 #: Numbers of rows: searched with, held out at random, and at the edge.
@@ -141,12 +152,15 @@ def concluded(arena: Field, rows: Rows, parts: Split, steps: list[str]) -> Answe
     lab = _laboratory(rows, arena)
     whole = rows.data
     refitted = [_refitted(formula, rows) for formula in front]
+    best = int(np.argmin([item.price for item in refitted]))
+    ended = {best: _finished(refitted[best], rows, lab, arena)}  # before time is up for the others
+    for i, one in enumerate(refitted):
+        if i != best:
+            ended[i] = _finished(one, rows, lab, arena) if _in_time(rows) else _as_it_is(one)
+    once = {structural_hash(ended[i].tree): i for i in reversed(range(len(refitted)))}
+    kept = sorted({**once, structural_hash(ended[best].tree): best}.values())
+    refitted, done, best = [refitted[i] for i in kept], [ended[i] for i in kept], kept.index(best)
     prices = [item.price for item in refitted]
-    best = int(np.argmin(prices))
-    done = [_finished(refitted[best], rows, lab, arena)]  # before time is up for the others
-    others = [item for i, item in enumerate(refitted) if i != best]
-    done += [_finished(one, rows, lab, arena) if _in_time(rows) else _as_it_is(one) for one in others]
-    done.insert(best, done.pop(0))
     lead, rivals = _rivals(refitted[best], refitted, arena, rows, lab, whole)
     checks = [_checked(done[i].tree, rows, parts) for i in range(len(done))]
     floor = noise_floor(rows)
@@ -188,7 +202,7 @@ def _as_it_is(formula: Formula) -> Finished:
 def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
     """Return a formula with short numbers, as far as rows allow."""
     done: Finished | None = None
-    if formula.error <= max(1e-18, 10.0 * rows.rounding):
+    if formula.error <= max(EXACT, 10.0 * rows.rounding):
         done = finished(formula.tree, lab, rows.screen.trial)
     elif formula is not None and not arena.exact:
         done = finished_in_noise(
@@ -202,25 +216,39 @@ def _finished(formula: Formula, rows: Rows, lab: Lab, arena: Field) -> Finished:
 def _rivals(
     best: Formula, front: list[Formula], arena: Field, rows: Rows, lab: Lab, data: Dataset
 ) -> tuple[float, list[tuple[float, MaskedTree]]]:
-    """Return the lead of the best in nats, and what is behind it, that is not the same function, nearest first."""
+    """Return the lead of the best in nats, and what is behind it, that is not the same function, nearest first.
+
+    Prices are compared on the same rows: what was fitted to those searched with is fitted to all.
+    """
     scale = float(np.std(rows.y)) or 1.0
     X = rows.screen.X
     with np.errstate(all="ignore"):
         values = [best.tree.evaluate(X)]
-    others = sorted([*front, *arena.ranked[:25]], key=lambda item: item.price)
-    if rows.budget.used_up() is None and not arena.exact:
-        others += [Formula(item, price(item, rows), "rival") for item in rivals_of(best.fit.tree, data, lab)]
+    skeletons = {_skeleton(best.tree)}
+    others = [*front]
+    if rows.budget.used_up() is None:
+        others += [_refitted(formula, rows) for formula in arena.ranked[:25]]
+        if not arena.exact:
+            others += [Formula(item, price(item, rows), "rival") for item in rivals_of(best.fit.tree, data, lab)]
     found = []
     for other in sorted(others, key=lambda item: item.price):
         with np.errstate(all="ignore"):
             mine = other.tree.evaluate(X)
         if any(not np.nanmax(np.abs(mine - known)) > 1e-7 * scale for known in values):
             continue
+        if not np.isfinite(other.price) or _skeleton(other.tree) in skeletons:
+            continue
         values.append(mine)
+        skeletons.add(_skeleton(other.tree))
         found.append((max(0.5 * (other.price - best.price), 0.0), other.tree))
         if len(found) == 6:
             break
     return (found[0][0] if found else np.inf), found
+
+
+def _skeleton(tree: MaskedTree) -> str:
+    """Return a formula without the values of its numbers, for comparisons."""
+    return structural_hash(reopened(tree))
 
 
 def _measurements(tree: MaskedTree, rivals: list[tuple[float, MaskedTree]], rows: Rows, count: int = 5) -> Array:
@@ -262,6 +290,15 @@ def _error(tree: MaskedTree, rows: Rows) -> float:
     return error if np.isfinite(error) else np.inf
 
 
+def _rests_on_few(tree: MaskedTree, rows: Rows) -> bool:
+    """Whether a formula explains less than half of what y does in all rows but those that are furthest off."""
+    order = np.argsort(np.abs(rows.y - np.median(rows.y)), kind="stable")
+    most = order[: max(int((1.0 - FEW) * rows.n_rows), 2)]
+    with np.errstate(all="ignore"):
+        left = float(np.mean((tree.evaluate(rows.X[most]) - rows.y[most]) ** 2))
+    return not left <= 0.5 * float(np.var(rows.y[most]))
+
+
 def _status(answer: Answer, rows: Rows, exact: bool) -> tuple[str, str]:
     """Return how the best formula stands, and why; on a table alone nothing is found."""
     tree, error = answer.formulas[answer.best].tree, answer.errors[answer.best]
@@ -270,6 +307,11 @@ def _status(answer: Answer, rows: Rows, exact: bool) -> tuple[str, str]:
         return "partial", f"{rows.n_rows} rows are too few to tell anything of a formula with {n_constants} constants"
     if not np.isfinite(error) or error > 0.5:
         return "partial", "no formula explains half of what y does"
+    if _rests_on_few(tree, rows):
+        return (
+            "partial",
+            "a few rows hold nearly all of the spread of y, and what it says of the others is lost in noise",
+        )
     random, edge = answer.held_out[answer.best]
     floor = max(error, 10.0 * rows.rounding)
     if random > RANDOM * floor or edge > EDGE * floor:

@@ -28,7 +28,7 @@ from deap_vsr.table.terms import (
     sum_of,
     values_of,
 )
-from deap_vsr.tree import Constant, node_from_name, variable
+from deap_vsr.tree import Constant, node_from_name
 from deap_vsr.tree.operators import Array
 
 #: Monomials, functions, and products of both, that sums are looked for among; by what two seconds are enough for.
@@ -37,6 +37,8 @@ MONOMIALS, FUNCTIONS, TERMS = 400, 40, 700
 MAX_TERMS, WIDTH = 6, 8
 #: Sums that are offered, of each target.
 OFFERED = 8
+#: A share that is left cannot be told from nothing below this.
+LEAST = 1e-26
 #: Monomials of a ratio, above and below.
 OF_RATIOS = 120
 
@@ -66,7 +68,7 @@ def terms_of(rows: Rows, numbers: bool = False, limit: int = TERMS, functions: b
     plain = monomials(rows.columns, MONOMIALS, 4, halves="sqrt" in allowed)
     written = [(item, nodes) for item in plain if (nodes := item.nodes(allowed)) is not None]
     values = values_of([nodes for _, nodes in written], X)
-    found = [(item.cost + 2.0, _powers(item), row) for (item, _), row in zip(written, values, strict=True)]
+    found = [(item.cost + 2.0, item.factors, row) for (item, _), row in zip(written, values, strict=True)]
     few = [name for name in chains(rows.function_set) if len(name) == 1 and name[0] not in ("1+", "1-")]
     if few and functions:
         simple, inner = simple_parts(rows, max(FUNCTIONS // len(few), 2 * len(rows.columns)), 3)
@@ -96,12 +98,8 @@ def _with_functions(
             cost = part.cost + exponent + 1.0
             found.append((cost, own, power))
             for (item, _), row in zip(written[:most], times, strict=True):
-                found.append((cost + item.cost, [*_powers(item), *own], row))
+                found.append((cost + item.cost, [*item.factors, *own], row))
     return found
-
-
-def _powers(item: Monomial) -> list[tuple[Nodes, float]]:
-    return [((variable(column + 1),), exponent) for column, exponent in item.powers]
 
 
 def sums(field: Field, n_targets: int = 4, numbers: bool = False) -> None:
@@ -182,6 +180,19 @@ def _ratio(subset: Subset, terms: Terms, n: int, A: Array, target: Target) -> No
 # --- polynomials --------------------------------------------------------------------------
 
 
+def linear(field: Field) -> None:
+    """Offer y as a sum of columns: what tables without a law are often best told by, however many columns they have."""
+    rows, screen = field.rows, field.rows.screen
+    parts = [Monomial(((column, 1.0),)) for column in rows.columns] + [Monomial()]
+    if len(parts) > screen.n_rows // 3:
+        return
+    A = np.vstack([screen.X[:, list(rows.columns)].T, np.ones(screen.n_rows)])
+    target = targets(rows)[0]
+    chosen, _ = eliminated(A, target.screened * target.root, target.root)
+    for kept in (chosen, range(len(parts))):
+        field.offer(sum_of([product_nodes(1.0, parts[i].factors, rows.allowed) for i in kept], rows.allowed), "linear")
+
+
 def polynomials(field: Field, n_targets: int = 5) -> None:
     """Offer T(y) times a monomial as a polynomial of second degree: sums of many terms, such as squares of distances.
 
@@ -189,13 +200,9 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
     """
     rows, allowed = field.rows, field.rows.allowed
     screen, columns = rows.screen, rows.columns
-    whole = [Monomial(((c, 1.0),)) for c in columns] + [Monomial(((c, 2.0),)) for c in columns]
-    whole += [Monomial(((a, 1.0), (b, 1.0))) for i, a in enumerate(columns) for b in columns[:i]]
-    nodes = [item.nodes(allowed) for item in whole]
-    if any(item is None for item in nodes) or len(whole) + 1 > screen.n_rows // 3:
+    parts, A = second_degree(rows)
+    if not len(A) or len(A) > screen.n_rows // 3:
         return
-    A = np.vstack([values_of([item for item in nodes if item is not None], screen.X), np.ones(screen.n_rows)])
-    parts: list[Monomial] = [*whole, Monomial()]
     # Square roots of sums have the square of a factor behind them.
     simple = [item for item in monomials(columns, 200, 3) if {abs(e) for _, e in item.powers} in ({1.0}, {2.0})]
     factors = [Monomial(), *simple]
@@ -206,39 +213,68 @@ def polynomials(field: Field, n_targets: int = 5) -> None:
             value = values_of([inside], screen.X)[0] if inside is not None else np.ones(screen.n_rows)
             if not np.isfinite(value).all() or not (value != 0).all():
                 continue
-            chosen, score = _eliminated(A / value, target.screened * target.root, target.root)
-            scores.append((score + NODE * factor.cost, target, factor, chosen))
+            chosen, fitted = eliminated(A / value, target.screened * target.root, target.root)
+            score = _score(target.values(fitted), screen, len(chosen)) + NODE * factor.cost
+            scores.append((score, target, factor, chosen))
+            if rows.late:
+                break
         if rows.late:
             break
     for _, target, factor, chosen in sorted(scores, key=lambda item: item[0])[:6]:
-        terms = [product_nodes(1.0, _powers(parts[i]), allowed) for i in chosen]
+        terms = [product_nodes(1.0, parts[i].factors, allowed) for i in chosen]
         total = sum_of(terms, allowed)
         if total is not None and factor.powers:
-            total = product_nodes(None, [(total, 1.0), *_powers(factor.inverse)], allowed)
+            total = product_nodes(None, [(total, 1.0), *factor.inverse.factors], allowed)
         field.offer(target.wrap(total), "polynomial")
         if field.over:
             return
 
 
-def _eliminated(A: Array, z: Array, root: Array) -> tuple[list[int], float]:
-    """Return which terms (n_terms, n_rows) stay, and the score of their sum."""
+def second_degree(rows: Rows) -> tuple[list[Monomial], Array]:
+    """Return the terms of a polynomial of second degree, and values (n_terms, n_rows); none without words for them."""
+    columns = rows.columns
+    whole = [Monomial(((c, 1.0),)) for c in columns] + [Monomial(((c, 2.0),)) for c in columns]
+    whole += [Monomial(((a, 1.0), (b, 1.0))) for i, a in enumerate(columns) for b in columns[:i]]
+    nodes = [written for item in whole if (written := item.nodes(rows.allowed)) is not None]
+    if len(nodes) < len(whole):
+        return [], np.empty((0, rows.screen.n_rows))
+    return [*whole, Monomial()], np.vstack([values_of(nodes, rows.screen.X), np.ones(rows.screen.n_rows)])
+
+
+def _score(said: Array, screen: Rows, n_terms: int) -> float:
+    """Return the description length, doubled, of what values, (n_rows,), leave of y: what is undone is no measure."""
+    weights = np.ones(len(said)) if screen.weights is None else screen.weights
+    with np.errstate(all="ignore"):
+        left = float(np.sum(weights * (said - screen.y) ** 2) / np.sum(weights * (screen.y - screen.y.mean()) ** 2))
+    if not np.isfinite(left):
+        return np.inf
+    return len(said) * float(np.log(max(left, LEAST))) + price_of(len(said)) * n_terms
+
+
+def price_of(n: int) -> float:
+    """Return what a term costs beside n rows."""
+    return float(np.log(n)) + 4.0 * NODE
+
+
+def eliminated(A: Array, z: Array, root: Array, kept: int = 0) -> tuple[list[int], Array]:
+    """Return which terms (n_terms, n_rows) stay, and the values of their sum, (n_rows,); the last `kept` stay."""
     B = (A * root).T
     size = np.linalg.norm(B, axis=0)
     B = B / size
     n, total = len(z), float(z @ z) or 1.0
     chosen = list(range(B.shape[1]))
-    price = float(np.log(n)) + 4.0 * NODE
+    price = price_of(n)
     while True:
         solution, _, rank, _ = np.linalg.lstsq(B[:, chosen], z, rcond=1e-12)
-        left = max(float(np.sum((z - B[:, chosen] @ solution) ** 2)) / total, 1e-26)
-        score = n * float(np.log(left)) + price * len(chosen)
-        if len(chosen) == 1 or rank < len(chosen):
-            return chosen, score
+        left = max(float(np.sum((z - B[:, chosen] @ solution) ** 2)) / total, LEAST)
+        fitted = (solution / size[chosen]) @ A[chosen]
+        if len(chosen) <= max(kept, 1) or (rank < len(chosen) and not kept):
+            return chosen, fitted
         if left > 0.5:  # hopeless
-            return chosen, score
+            return chosen, fitted
         inverse = np.linalg.pinv(B[:, chosen].T @ B[:, chosen])
         losses = solution**2 / np.maximum(np.diag(inverse), 1e-300) / total
-        worst = int(np.argmin(losses))
-        if n * float(np.log(max(left + losses[worst], 1e-26) / left)) > price:
-            return chosen, score
+        worst = int(np.argmin(losses[: len(chosen) - kept]))
+        if n * float(np.log(max(left + losses[worst], LEAST) / left)) > price:
+            return chosen, fitted
         del chosen[worst]

@@ -6,9 +6,12 @@ A surrogate's wiggles are systematic, and no noise: it may propose, and nothing 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from scipy.optimize import fmin_l_bfgs_b
 from scipy.spatial import cKDTree
 
 from deap_vsr.errors import VsrError
@@ -27,9 +30,13 @@ PROCESS, MANY = 400, 2000
 WORTH = 0.9
 #: A question is within the support if its neighbour is no further than so many times the usual distance of rows.
 REACH = 1.5
+#: Steps to the likeliest numbers of a kernel.
+STEPS = 40
+#: Evaluations of the search that asks the surrogate.
+EVALUATIONS = 100_000
 
 
-def surrogate_slots(field: Field, seconds: float = 10.0) -> None:
+def surrogate_slots(field: Field, evaluations: int = EVALUATIONS) -> None:
     """Offer what vertical search finds with a surrogate as its oracle."""
     rows = field.rows
     if rows.n_rows < 30 or len(rows.columns) < 1 or rows.late:
@@ -38,11 +45,15 @@ def surrogate_slots(field: Field, seconds: float = 10.0) -> None:
     if model is None:
         return
     oracle = _oracle(model, rows)
-    seconds = float(min(seconds, rows.budget.left("seconds")))
+    part = rows.budget.part(evaluations=evaluations)
     try:
-        result = discover(oracle, "vsr", time_limit=seconds, seed=int(rows.rng.integers(2**31)))
+        result = discover(
+            oracle, "vsr", time_limit=part.seconds_left(), max_evaluations=max(int(part.left("evaluations")), 1),
+            seed=int(rows.rng.integers(2**31)),
+        )  # fmt: skip
     except VsrError:
         return
+    part.count(result.evaluations)
     trees = [result.tree, *(record.tree for record in result.rounds[-3:])]
     for tree in trees:
         if tree is not None:
@@ -61,7 +72,10 @@ def surrogate(rows: Rows) -> Any:
     order = rows.rng.permutation(rows.n_rows)
     train, test = order[: int(0.8 * len(order))], order[int(0.8 * len(order)) :]
     kernel = ConstantKernel(1.0, (1e-3, 1e5)) * RBF([1.0] * len(columns), (1e-2, 1e3)) + WhiteKernel(1e-4, (1e-10, 1.0))
-    process = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
+    process = make_pipeline(
+        StandardScaler(),
+        GaussianProcessRegressor(kernel, optimizer=_likeliest(rows), normalize_y=True, random_state=0),
+    )
     models = [(process, train[:PROCESS])]
     if rows.n_rows > MANY:
         models.append((make_pipeline(HistGradientBoostingRegressor(random_state=0)), train))
@@ -74,6 +88,31 @@ def surrogate(rows: Rows) -> Any:
         if explained > score:
             best, score = model, explained
     return best
+
+
+def _likeliest(rows: Rows) -> Callable[..., tuple[Array, float]]:
+    """Return what finds the numbers of a kernel: within so many steps, and the best so far where time is up."""
+
+    def search(negative: Callable[..., tuple[float, Array]], begin: Array, bounds: Array) -> tuple[Array, float]:
+        best: list[tuple[float, Array]] = []
+
+        def tried(theta: Array) -> tuple[float, Array]:
+            if best and rows.late:
+                raise _LateError
+            value, slope = negative(theta)
+            if not best or value < best[0][0]:
+                best[:] = [(value, theta.copy())]
+            return value, slope
+
+        with suppress(_LateError):
+            fmin_l_bfgs_b(tried, begin, bounds=bounds, maxfun=STEPS)
+        return best[0][1], best[0][0]
+
+    return search
+
+
+class _LateError(Exception):
+    """Time is up."""
 
 
 def _oracle(model: Any, rows: Rows) -> CallableOracle:

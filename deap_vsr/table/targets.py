@@ -12,17 +12,33 @@ from deap_vsr.table.rows import Rows
 from deap_vsr.tree import Constant, Node, node_from_name, operators
 from deap_vsr.tree.operators import Array
 
+#: Noise that steps reckon with before any is known, as a share of the spread of y: it says which rows to trust.
+LIKELY = 1.0
+#: Share of rows at which a function must have been undone.
+UNDONE = 0.9
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """z = T(y) on the rows, (n_rows,), and on the screened ones; ``root``: how well each of these is known."""
+    """z = T(y) on the rows, (n_rows,), and on the screened ones.
+
+    ``root``: how well each of the screened ones is known; ``size``: how large it is beside what noise may do to it.
+    """
 
     z: Array
     screened: Array
     root: Array
+    size: Array
     functions: tuple[Function, ...]
     sign: float
     allowed: frozenset[str]
+
+    def values(self, z: Array) -> Array:
+        """Return y for values of z, (n,)."""
+        with np.errstate(all="ignore"):
+            for function in reversed(self.functions):
+                z = np.asarray(operators.get(function.name).function(z), dtype=float)
+        return self.sign * z
 
     def wrap(self, nodes: Sequence[Node] | None) -> Nodes | None:
         """Return the nodes of y for those of z."""
@@ -40,21 +56,28 @@ def targets(rows: Rows) -> list[Target]:
     """Return y itself, then y with one outer function of the set undone, where that is finite on all rows."""
     screen = rows.screen
     weight = np.ones(screen.n_rows) if screen.weights is None else np.sqrt(screen.weights)
-    found = [Target(rows.y, screen.y, weight, (), 1.0, rows.allowed)]
+    spread = LIKELY * (float(np.std(screen.y)) or 1.0)
+    found = [Target(rows.y, screen.y, weight, np.abs(screen.y) / spread, (), 1.0, rows.allowed)]
     for function in _in_order(rows.function_set):
         operator = operators.get(function.name)
         inverse = operator.inverse
         if inverse is None or operator.derivative is None:
             continue
-        sign = -1.0 if (rows.y < 0).all() and "mul" in rows.allowed else 1.0
+        sign = -1.0 if np.median(rows.y) < 0 and "mul" in rows.allowed else 1.0
         with np.errstate(all="ignore"):
             z, part = np.asarray(inverse(sign * rows.y)), np.asarray(inverse(sign * screen.y))
             slope = np.abs(np.asarray(operator.derivative(operator.function(part), part)[0], dtype=float))
-        if np.isfinite(z).all() and np.isfinite(slope).all() and (slope > 0).any() and np.ptp(z) > 0:
-            slope = np.broadcast_to(slope, part.shape)
-            # A few rows in which much is undone must not decide alone.
-            root = weight * np.minimum(slope / float(np.median(slope)), 10.0)
-            found.append(Target(z, part, root, (function,), sign, rows.allowed))
+        slope = np.broadcast_to(slope, part.shape)
+        good = np.isfinite(part) & np.isfinite(slope) & (slope > 0)
+        if min(float(np.isfinite(z).mean()), float(good.mean())) < UNDONE or np.ptp(z[np.isfinite(z)]) == 0:
+            continue
+        # Where noise has carried y out of the range of a function, nothing is known of what is within.
+        part, slope = np.where(good, part, 0.0), np.where(good, slope, 0.0)
+        size = np.abs(part) * slope / spread
+        # Rows that noise hardly touches are all as good: a few of them must not decide alone.
+        root = slope / (1.0 + size)
+        root = weight * root / float(np.median(root[good]))
+        found.append(Target(z, part, root, size, (function,), sign, rows.allowed))
     return found
 
 

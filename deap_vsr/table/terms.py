@@ -39,9 +39,14 @@ class Monomial:
         """One over it."""
         return Monomial(tuple((column, -exponent) for column, exponent in self.powers))
 
+    @property
+    def factors(self) -> list[tuple[Nodes, float]]:
+        """Its variables as nodes, with their exponents."""
+        return [((variable(column + 1),), exponent) for column, exponent in self.powers]
+
     def nodes(self, allowed: frozenset[str]) -> Nodes | None:
         """Return it as nodes, without a factor; None if the set cannot write it."""
-        return product_nodes(None, [((variable(column + 1),), exponent) for column, exponent in self.powers], allowed)
+        return product_nodes(None, self.factors, allowed)
 
 
 def monomials(columns: Sequence[int], limit: int, most: int = 4, halves: bool = False) -> list[Monomial]:

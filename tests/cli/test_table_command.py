@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from deap_vsr.campaign.campaign import Campaign
 from deap_vsr.cli import app
 from deap_vsr.errors import VsrError
 from deap_vsr.table_command import columns_of, read_table
@@ -27,6 +28,7 @@ def path(tmp_path):
 def test_a_table_has_an_answer_in_the_names_of_its_columns(path, tmp_path):
     out = tmp_path / "out"
     arguments = ["discover", str(path), "--target", "energy", "--ignore", "id", "--json", "--out", str(out)]
+    arguments += ["--lab", str(tmp_path / "lab"), "--jobs", "1"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -35,6 +37,8 @@ def test_a_table_has_an_answer_in_the_names_of_its_columns(path, tmp_path):
     assert "1 of 80 rows have no number" in told["notes"][0]
     assert json.loads((out / "result.json").read_text()) == told
     assert "mass" in (out / "formula.tex").read_text()
+    assert {file.name for file in out.glob("*.png")} == {"front.png", "fit.png", "residuals.png"}
+    assert len(Campaign(tmp_path / "lab").state.before) == 79
 
 
 @pytest.mark.parametrize(

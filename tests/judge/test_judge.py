@@ -371,6 +371,13 @@ def test_stretched_range_is_twice_as_wide_and_keeps_the_sign(variable, low, high
         assert high - low == 2 * (variable.high - variable.low)
 
 
+def test_a_wide_range_in_logarithms_is_stretched_as_far_as_numbers_go():
+    # (1e60)**(511 / 2) is no number.
+    stretched = metrics._stretched(Variable("x1", 1e-30, 1e30, "loguniform"), 512.0)
+    assert 0.0 < stretched.low < 1e-50
+    assert 1e50 < stretched.high < math.inf
+
+
 @pytest.mark.parametrize(
     ("answer", "same"),
     [

@@ -114,6 +114,39 @@ def test_warm_start_goes_on_from_the_formulas_before(gas):
     assert model.expression_ == "8.314*n*T/V"
 
 
+def test_pictures_show_the_front_the_fit_and_what_is_left_by_column(fitted, gas):
+    (axis,) = fitted.plot().axes
+    assert axis.get_yscale() == "log"
+    assert len(axis.lines[0].get_xdata()) == len(fitted.equations_)
+    (axis,) = fitted.plot("fit", *gas).axes
+    assert np.allclose(axis.lines[0].get_xdata(), axis.lines[0].get_ydata())
+    shown = [axis.get_xlabel() for axis in fitted.plot("residuals", *gas).axes if axis.get_xlabel()]
+    assert shown == ["y", "n", "T", "V"]
+    with pytest.raises(VsrError, match=r"the fit needs rows: plot\('fit', X, y\)"):
+        fitted.plot("fit")
+    with pytest.raises(VsrError, match="found 'portrait', expected front, fit or residuals"):
+        fitted.plot("portrait")
+
+
+def test_what_would_decide_is_the_first_sheet_of_a_laboratory(tmp_path):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.uniform(1.0, 2.0, (30, 2)), columns=["a", "b"])
+    y = frame["a"] * frame["b"] + rng.normal(0, 0.2, 30)
+    model = VsrRegressor(operators=QUICK, time_limit=None, max_evaluations=400).fit(frame, y)
+    assert len(model.rivals_) > 1
+    campaign = model.laboratory(tmp_path / "lab", frame, y, "speed", noise=0.2)
+    assert len(campaign.state.before) == 30
+    sheet = campaign.ask()
+    assert len(sheet) == len(model.measurements_) == 5
+    wanted = np.array([[row["a"], row["b"]] for row in sheet])
+    assert np.allclose(wanted, model.measurements_, rtol=0.01)
+    assert all("rivals" in row["why"] for row in sheet)
+    campaign.tell([{"id": row["id"], "speed": row["a"] * row["b"]} for row in sheet])
+    assert len(campaign.state.before) == 35
+    assert not campaign.state.open
+    assert len(campaign.ask()) > 0
+
+
 # --- hopeless tables ----------------------------------------------------------------------
 
 
