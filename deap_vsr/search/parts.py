@@ -21,6 +21,7 @@ from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.prune import pruned, some_of
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
+from deap_vsr.tree.operators import Array
 from deap_vsr.tree.simplify import structural_hash
 
 #: Values of a table, each the middle of as many answers; with fewer answers for each there are fewer values.
