@@ -45,8 +45,9 @@ HOPELESS, FEW_POINTS = 2.0, 400
 #: With fewer than the last number nothing is called found.
 LAST_POINTS, CHECK_POINTS, MIN_CHECKED = 2000, 100, 8
 
-#: Of the time and evaluations that are left then, for solving parts of the answer anew.
-RESOLVED_SHARE = 0.5
+#: Of the time and evaluations that are left then, for solving parts of the answer anew, and how many at the most: some
+#: ten seconds. A formula of more constants is no law that one could tell by its parts: fits of it take long.
+RESOLVED_SHARE, RESOLVED, MOST_RESOLVED = 0.5, 4_000_000, 8
 #: The last fit is made again without outliers, so often at the most.
 MAX_LOOKS = 3
 
@@ -283,9 +284,11 @@ class Beam:
     def _resolved(self, formula: Finished, data: Dataset, lab: Lab) -> Finished:
         """Return the formula with its parts solved anew by all data, where that is better; what came up is kept."""
         regressor = self.expansion.regressor
-        if self.hopeless or regressor is None or formula.standard_errors is None:
+        errors = formula.standard_errors
+        if self.hopeless or regressor is None or errors is None or len(errors) > MOST_RESOLVED:
             return formula
-        anew = resolved(formula.tree, data, lab.part(RESOLVED_SHARE, ("seconds", "evaluations")), regressor)
+        part = lab.part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
+        anew = resolved(formula.tree, data, part, regressor)
         lab.facts.setdefault("others", []).extend(tree for _, tree in anew.others)
         best = finished_in_noise(anew.best.trees[0], data, lab)
         if not best.price < formula.price:
