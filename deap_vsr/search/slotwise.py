@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import qr
 
-from deap_vsr.engine.fitting import Dataset, Fit, residual_model
-from deap_vsr.engine.program import encoder
+from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.evidence import Evidence, FreezeRule, squares
 from deap_vsr.lab.lab import Lab
@@ -25,6 +23,7 @@ from deap_vsr.search.finish import Finished, accepted, finish, reopened
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.prune import pruned, unlike
 from deap_vsr.search.records import State
+from deap_vsr.search.rows import telling_rows
 from deap_vsr.search.signs import symmetries, with_one_sign
 from deap_vsr.search.tables import (
     MIN_VALUES,
@@ -66,8 +65,6 @@ MAX_FORMS = 10
 
 #: Points that are kept in noise for checking the answer, inside the domain and outside.
 KEPT = 16
-#: Points that tell most of constants are chosen from so many times as many.
-CHOICE = 12
 
 #: What was asked for a table: values of the new variable (J,), settings (K, m), points (K, J, B, m), answers (K, J, B)
 #: and their weights, and whether the slot is y itself.
@@ -415,35 +412,6 @@ class Slotwise:
 def _a_round(lab: Lab, n_freed: int) -> float:
     """Return how many points a round may ask, of which `n_freed` variables vary: as much is left for each to come."""
     return lab.budget.queries_left() / (max(lab.n_vars - n_freed, 0) + 2)
-
-
-def telling_rows(tree: MaskedTree, setting: Array, freed: Sequence[int], count: int, lab: Lab) -> Array:
-    """Return points, (count, n_vars) or fewer, at a setting of all but `freed` that tell most of a formula's constants.
-
-    Of many points those of the largest volume of the Jacobian, by pivoted QR decompositions, one after the other.
-    """
-    X = np.tile(setting, (CHOICE * count, 1))
-    X[:, freed] = lab.draw(len(X))[:, freed]
-    with np.errstate(all="ignore"):
-        y = tree.evaluate(X, lab.pset)
-        good = np.isfinite(y)
-        data = Dataset.of([Trial(X[good], y[good])])
-    if good.sum() <= count:
-        return X[:0]
-    lab.budget.count(1)
-    _, J = residual_model(tree, encoder(lab.pset).encode([tree]), data, lab.pset)(np.array(tree.constants))
-    J = J / lab.evidence.sigma(data.y)
-    if not np.isfinite(J).all():
-        return X[:0]
-    J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-300)
-    left = np.arange(J.shape[1])
-    chosen: list[int] = []
-    while len(chosen) < count:
-        _, _, order = qr(J[:, left], mode="economic", pivoting=True)
-        first = order[: min(len(J), count - len(chosen))]
-        chosen += left[first].tolist()
-        left = np.delete(left, first)
-    return np.asarray(X[good][chosen])
 
 
 def simplicity(solutions: Solutions | None) -> tuple[int, int]:

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from deap_vsr import CallableOracle, MaskedTree
+from deap_vsr.engine import Dataset
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.finish import reopened
+from deap_vsr.search.merge import merged
+from deap_vsr.search.prune import pruned
+
+OPERATORS = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "pow", "const")
+
+
+def fitted(text):
+    return reopened(MaskedTree.from_infix(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.98*exp(-0.01*x1) - -0.99", []),
+        ("0.98*exp(-0.01*x1) + -0.99", ["-0.99*(1 - exp(-0.01*x1))"]),
+        ("2.0*exp(-0.5*x1) + -2.01*exp(-0.6*x2)", ["-2.01*(exp(-0.6*x2) - exp(-0.5*x1))"]),
+        ("1.5/x1 + 1.4", ["1.4*(1 + 1/x1)"]),
+        ("3.0*sin(x1) + 30.0", []),
+        ("3.0*log(x1 + 2.5) + -2.7", ["-2.7*(1 - log(x1 + 2.5))", "3*log(1 + 0.4*x1)"]),
+        ("3.0*log(x1 + 2.5) + 9.0", ["3*log(1 + 0.4*x1)"]),
+    ],
+)
+def test_a_constant_less(text, expected):
+    assert [tree.to_infix() for tree in merged(fitted(text), OPERATORS)] == expected
+
+
+def test_nothing_is_merged_where_the_operators_cannot_say_it():
+    assert list(merged(fitted("2.0*x1 + 2.0"), ("mul", "exp", "const"))) == []
+    (tree,) = merged(fitted("2.0*x1 + -2.0"), ("add", "mul", "const"))
+    assert "sub" not in [node.name for node in tree]
+
+
+@pytest.mark.parametrize(
+    ("law", "found", "skeleton"),
+    [
+        (lambda x: 3.0 * (1.0 - np.exp(-0.7 * x)), "3.01 + -2.98*exp(-0.69*x1)", "C*(exp(C*x1) - 1)"),
+        (lambda x: 2.0 * np.log(1.0 + 0.4 * x), "2.01*log(x1 + 2.4) + -1.8", "C*log(1 + C*x1)"),
+        (lambda x: 2.0 * x**1.5, "2.0*x1**1.501", "C*x1**1.5"),
+    ],
+)
+def test_in_noise_a_formula_loses_the_constant_that_it_has_too_many(law, found, skeleton):
+    lab = Lab(CallableOracle(lambda X: law(X[:, 0]), [(0.5, 5.0)], OPERATORS, noise=0.01), rng=np.random.default_rng(1))
+    lab.begin()
+    data = Dataset.of(lab.trials((0,), 1, 3000))
+    outcome = pruned(lab.fit(fitted(found), data), data, lab, lab.evidence)
+    assert outcome.tree.to_infix(skeleton=True) == skeleton
