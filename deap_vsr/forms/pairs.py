@@ -46,13 +46,17 @@ def two_inner_constants(target: Target) -> Iterator[Step]:
     if not {"add", "mul"} <= target.table.allowed:
         return
     families = _families(target)
+    sizes = [len(family.thetas) for family in families]
+    # Sums and products of each two, at every setting: all or nothing.
+    if target.table.left() < len(target.z) * 2 * sum(m * n for i, m in enumerate(sizes) for n in sizes[: i + 1]):
+        return
     found: list[tuple[float, Form]] = []
     tried = 0
     for i, first in enumerate(families):
         for second in families[: i + 1]:
             for kind in (_sums, _products):
                 left, form = kind(first, second, target)
-                tried += left.size
+                tried += left.size * len(target.z)
                 if form is not None:
                     found.append((float(np.min(left)), form))
     found.sort(key=lambda item: item[0])

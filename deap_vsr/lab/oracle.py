@@ -289,7 +289,8 @@ def real_numbers(answer: Any) -> Array:
     if y.dtype.kind not in "biufO":
         raise TypeError
     y = y.astype(float)
-    y[np.ma.getmaskarray(answer)] = np.nan
+    if isinstance(answer, np.ma.MaskedArray):
+        y[np.ma.getmaskarray(answer)] = np.nan
     return y
 
 

@@ -90,10 +90,13 @@ def _large(lab: Lab, count: int) -> Array:
     known = lab.measured()
     if len(known.y) < 4 * count:
         return known.X[:0]
-    away = np.abs(known.y - np.median(known.y)) / lab.evidence.sigma(known.y)
+    sigma = lab.evidence.sigma(known.y) if known.weights is None else lab.evidence.noise / np.sqrt(known.weights)
+    away = np.abs(known.y - np.median(known.y)) / sigma
     order = np.argsort(-away, kind="stable")[len(known.y) // 100 :]
     chosen: list[Array] = []
-    for point in known.X[order]:
+    low, high = np.array([variable.bounds for variable in lab.variables]).T
+    inside = ((low <= known.X) & (high >= known.X)).all(axis=1)
+    for point in known.X[order[inside[order]]]:
         if len(chosen) == count:
             break
         if not any((point == other).any() for other in chosen):

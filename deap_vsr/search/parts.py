@@ -15,6 +15,7 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit, residual_model
 from deap_vsr.engine.program import encoder
 from deap_vsr.engine.trials import spread
+from deap_vsr.lab.evidence import squares
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.contract import Candidate, Regressor, Task
@@ -115,9 +116,12 @@ def _alternatives(
 
 
 def _task(trial: Trial, column: int, lab: Lab) -> Task:
+    evidence = lab.evidence.of_tables()
+    limit = evidence.table_limits(len(trial.y), 1)[0]
+    target = float(np.mean(limit / squares(Dataset.of([trial]))))
     return Task(
         [], lambda rng: [trial], lab.function_set, (column,), lab.n_vars,
-        lab.budget.part(0.5), 1.0, lab.rng, "most", lab.evidence.of_tables(),
+        lab.budget.part(0.5), target, lab.rng, "most", evidence,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ SCREENED = 2000
 #: Functions that are 1 where what they are of is small.
 ONE_AT_NOUGHT = frozenset({"exp", "cos", "cosh"})
 #: A constant within a function is tried as a whole or half number if it is so near it.
-NEAR = 0.03
+NEAR, LARGEST_SHORT = 0.03, 1e3
 
 
 def some_of(data: Dataset) -> Dataset:
@@ -82,8 +82,10 @@ def _with_short_constants(outcome: Fit) -> Iterator[MaskedTree]:
     inner = set(inner_numbers(tree))
     for column, position in enumerate(tree.open_constants):
         values = outcome.constants[:, column]
+        if position not in inner or not (np.abs(values) < LARGEST_SHORT).all():
+            continue
         short = round(2.0 * float(np.mean(values))) / 2.0
-        if position in inner and short and (np.abs(values - short) <= NEAR * abs(short)).all():
+        if short and (np.abs(values - short) <= NEAR * abs(short)).all():
             nodes = list(tree)
             nodes[position] = Constant(short, False, False, nodes[position].ret)
             yield MaskedTree(nodes)

@@ -101,6 +101,8 @@ def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
         key = structural_hash(other)
         if key in seen or other.n_constants > skeleton.n_constants or _adds_function(other, skeleton):
             continue
+        if lab.budget.used_up() is not None:
+            return
         seen.add(key)
         outcome = lab.fit(other, data, n_starts=0)
         apart = np.sqrt(np.mean((_values(outcome, data, lab) - here) ** 2))

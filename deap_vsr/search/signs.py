@@ -19,6 +19,8 @@ from deap_vsr.tree.operators import Array
 TOGETHER, AMONG, N_POINTS = 3, 6, 20
 #: Values are the same if they differ by no more, relative to the largest: rounding, and some decades.
 SAME = 1e-10
+#: A constant does nothing if the values are the same with it by such a share larger.
+MOVED = 0.1
 
 
 def symmetries(tree: MaskedTree, X: Array, lab: Lab) -> list[list[int]]:
@@ -33,23 +35,29 @@ def symmetries(tree: MaskedTree, X: Array, lab: Lab) -> list[list[int]]:
         return []
     some = X[np.linspace(0, len(X) - 1, N_POINTS).astype(int)]
 
-    def values(signs: Array) -> Array:
+    def values(factors: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(tree.with_constants(constants * signs).evaluate(some, lab.pset))
+            return np.asarray(tree.with_constants(constants * factors).evaluate(some, lab.pset))
 
-    here = values(np.ones(len(constants)))
-    good = np.isfinite(here)
-    if not good.any():
+    def same(one: Array, other: Array) -> bool:
+        good = np.isfinite(one)
+        with np.errstate(all="ignore"):  # where one is no number they differ
+            return bool((np.abs(other[good] - one[good]) <= SAME * np.max(np.abs(one[good]), initial=0.0)).all())
+
+    ones = np.ones(len(constants))
+    here = values(ones)
+    if not np.isfinite(here).any():
         return []
-    room = SAME * np.max(np.abs(here[good]))
+    # The sign of what does nothing tells nothing: a constant that is nought, or before exp(-40*x).
+    idle = {i for i in range(len(constants)) if same(here, values(ones + MOVED * (np.arange(len(ones)) == i)))}
     found: list[list[int]] = []
     for size in range(1, min(TOGETHER, len(constants)) + 1):
         for chosen in combinations(range(len(constants)), size):
-            if any(set(known) <= set(chosen) for known in found):
+            if idle & set(chosen) or any(set(known) <= set(chosen) for known in found):
                 continue
             signs = np.ones(len(constants))
             signs[list(chosen)] = -1.0
-            if (np.abs(values(signs)[good] - here[good]) <= room).all():  # where one is no number they differ
+            if same(here, values(signs)):
                 found.append(list(chosen))
     return found
 

@@ -256,7 +256,7 @@ class Slotwise:
             n_points = int(min(n_points, max(_a_round(lab, len(freed)) / 3 / len(held_at), 2 * largest + 4)))
             n_points = int(min(n_points, (lab.budget.queries_left() - KEPT) / len(held_at)))
             if n_points < largest + 1:
-                return None
+                raise OutOfQueriesError("fewer points are left than it takes to check a formula")
         try:
             trials = lab.trials(freed, len(held_at), n_points, held_at)
         except NoValuesError:
@@ -411,7 +411,8 @@ class Slotwise:
 
 def _a_round(lab: Lab, n_freed: int) -> float:
     """Return how many points a round may ask, of which `n_freed` variables vary: as much is left for each to come."""
-    return lab.budget.queries_left() / (max(lab.n_vars - n_freed, 0) + 2)
+    n_vars = len(lab.facts.get("relevant", range(lab.n_vars)))
+    return lab.budget.queries_left() / (max(n_vars - n_freed, 0) + 2)
 
 
 def simplicity(solutions: Solutions | None) -> tuple[int, int]:

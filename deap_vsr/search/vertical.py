@@ -48,6 +48,8 @@ LAST_POINTS, CHECK_POINTS, MIN_CHECKED = 2000, 100, 8
 #: Of the time and evaluations that are left then, for solving parts of the answer anew, and how many at the most: some
 #: ten seconds. A formula of more constants is no law that one could tell by its parts: fits of it take long.
 RESOLVED_SHARE, RESOLVED, MOST_RESOLVED = 0.5, 4_000_000, 8
+#: Of what comes up then so many are kept as rivals: twice what is fitted of the others.
+MOST_RIVALS = 12
 #: The last fit is made again without outliers, so often at the most.
 MAX_LOOKS = 3
 
@@ -257,6 +259,7 @@ class Beam:
         data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
         self.journal.lead_to(self.states[formulas.index(best)])
+        self.answer = best  # should what follows be cut off
         self.answer = best = self._resolved(best, data, lab)
         together = lab.fit(best.tree, data)
         self.journal.best = float(together.errors[0])
@@ -289,9 +292,11 @@ class Beam:
             return formula
         part = lab.part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
         anew = resolved(formula.tree, data, part, regressor)
-        lab.facts.setdefault("others", []).extend(tree for _, tree in anew.others)
+        others = lab.facts.setdefault("others", [])
+        others += [tree for _, tree in anew.others[:MOST_RIVALS]]
         best = finished_in_noise(anew.best.trees[0], data, lab)
         if not best.price < formula.price:
+            others.append(anew.best.trees[0])
             return formula
         self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best))
         return best

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ from deap_vsr.engine import Dataset
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.merge import merged
-from deap_vsr.search.prune import pruned
+from deap_vsr.search.prune import _with_short_constants, pruned
 
 OPERATORS = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "pow", "const")
 
@@ -51,3 +53,12 @@ def test_in_noise_a_formula_loses_the_constant_that_it_has_too_many(law, found, 
     data = Dataset.of(lab.trials((0,), 1, 3000))
     outcome = pruned(lab.fit(fitted(found), data), data, lab, lab.evidence)
     assert outcome.tree.to_infix(skeleton=True) == skeleton
+
+
+def test_a_constant_that_has_run_away_is_no_short_number():
+    lab = Lab(CallableOracle(lambda X: X[:, 0], [(0.5, 5.0)], OPERATORS, noise=0.01), rng=np.random.default_rng(1))
+    lab.begin()
+    data = Dataset.of(lab.trials((0,), 1, 50))
+    outcome = lab.fit(fitted("2.0*exp(3.0*x1)"), data)
+    for value in (np.inf, np.nan, 1e308):
+        assert list(_with_short_constants(replace(outcome, constants=np.full_like(outcome.constants, value)))) == []

@@ -8,7 +8,8 @@ from deap_vsr.search.rows import telling_rows
 
 
 def lab_of(law=lambda X: X[:, 0], n_vars=3, noise=0.01):
-    lab = Lab(CallableOracle(law, [(0.5, 3.0)] * n_vars, noise=noise), rng=np.random.default_rng(5))
+    limits = [(0.1, 10.0)] * n_vars
+    lab = Lab(CallableOracle(law, [(0.5, 3.0)] * n_vars, noise=noise, limits=limits), rng=np.random.default_rng(5))
     lab.begin()
     return lab
 
@@ -41,3 +42,12 @@ def test_settings_that_show_differ_in_every_variable():
     lab.ask(X)  # a table at one setting
     settings = settings_that_show(lab, 1, 3)
     assert all(len(np.unique(settings[:, column])) == 3 for column in (1, 2))
+
+
+def test_settings_that_show_are_inside_the_domain_although_more_was_asked():
+    lab = lab_of(lambda X: X[:, 0] * X[:, 1] ** 4 * X[:, 2])
+    lab.ask(np.random.default_rng(0).uniform(3.0, 6.0, (200, 3)))
+    lab.ask(lab.draw(200))
+    settings = settings_that_show(lab, 1, 3)
+    assert settings.min() >= 0.5
+    assert settings.max() <= 3.0

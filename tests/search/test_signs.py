@@ -40,3 +40,9 @@ def test_signs_go_on_from_cell_to_cell():
 def test_a_cell_without_values_is_passed_over():
     slots = np.array([[[1.0], [np.nan], [-1.2], [1.3]]])
     np.testing.assert_allclose(with_one_sign(slots, [[0]])[0, :, 0], [1.0, np.nan, 1.2, 1.3])
+
+
+@pytest.mark.parametrize("text", ["2.0*x1 + 0.0", "2.0 + 3.0*exp(-40.0*x1)"])
+def test_the_sign_of_what_does_nothing_is_none(text):
+    far = X + 1.0
+    assert symmetries(reopened(MaskedTree.from_infix(text)), far, LAB) == []
