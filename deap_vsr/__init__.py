@@ -134,5 +134,5 @@ def __getattr__(name: str) -> Any:
     for place, names in _LAZY.items():
         if name in names:
             module = import_module(f"{__name__}.{place}")
-            return module if place.endswith(f".{name}") else getattr(module, _CALLED.get(name, name))
+            return getattr(module, _CALLED.get(name, name), module)  # a module is asked for by its own name
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -76,8 +76,11 @@ class FormsRegressor:
         good: list[Fit] = []
         seen: Counter[str] = Counter()
         wanted = [stage for stage in self.stages if stage.few_constants and stage.is_wanted(task.effort)]
+        before, in_a_row = "", 0
         for stage, names, steps in _tried(wanted, table):
-            row = f"{names} {stage.effort if stage.effort == 'cheap' else stage.name}"
+            in_a_row += stage.effort != before
+            before = stage.effort
+            row = f"{names} {in_a_row if stage.effort == 'cheap' else stage.name}"
             most = 0 if stage.effort != "cheap" and any(map(_is_plain, good)) else STEPS_IN_NOISE
             if (good and seen[row] > most) or (names != lean(names) and any(map(_is_short, good))):
                 continue  # what rare functions say as well is no shorter
