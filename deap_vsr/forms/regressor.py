@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
@@ -76,11 +77,10 @@ class FormsRegressor:
         good: list[Fit] = []
         seen: Counter[str] = Counter()
         wanted = [stage for stage in self.stages if stage.few_constants and stage.is_wanted(task.effort)]
-        before, in_a_row = "", 0
+        in_a_row = [place for place, (_, group) in enumerate(groupby(self.stages, key=_effort)) for _ in group]
+        place = dict(zip(map(id, self.stages), in_a_row, strict=True))
         for stage, names, steps in _tried(wanted, table):
-            in_a_row += stage.effort != before
-            before = stage.effort
-            row = f"{names} {in_a_row if stage.effort == 'cheap' else stage.name}"
+            row = f"{names} {place[id(stage)] if stage.effort == 'cheap' else stage.name}"
             most = 0 if stage.effort != "cheap" and any(map(_is_plain, good)) else STEPS_IN_NOISE
             if (good and seen[row] > most) or (names != lean(names) and any(map(_is_short, good))):
                 continue  # what rare functions say as well is no shorter
@@ -138,6 +138,10 @@ def _while_affordable(steps: Iterator[Step], table: Table) -> Iterator[Step]:
         if step is None:
             return
         yield step
+
+
+def _effort(stage: Stage) -> str:
+    return stage.effort
 
 
 def _is_short(outcome: Fit) -> bool:
