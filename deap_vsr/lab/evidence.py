@@ -98,6 +98,10 @@ class Exact:
         """Return the same evidence, judged by another rule."""
         return replace(self, rule=rule)
 
+    def at_one_setting(self) -> Exact:
+        """Return the evidence where all is measured at one setting: the same, as one trial says nothing here."""
+        return self
+
     def fitting(self, outcome: Fit, data: Dataset) -> Flags:
         """Return in which trials a fit holds."""
         return np.asarray(self.left(outcome, data) <= 1.0, dtype=bool)
@@ -240,12 +244,16 @@ class Noisy:
     unsure: float = UNSURE
     model: Callable[[Array], Array] | None = None
     one_setting: bool = False
-    """Whether all is measured at one setting: then every constant may move with what is held."""
+    """Whether all is measured at one setting."""
     certain: ClassVar[bool] = False
 
     def at(self, rule: FreezeRule) -> Noisy:
         """Return the same evidence, judged by another rule."""
         return replace(self, rule=rule)
+
+    def at_one_setting(self) -> Noisy:
+        """Return the evidence where all is measured at one setting: then every constant may move with what is held."""
+        return replace(self, one_setting=True)
 
     def left(self, outcome: Fit, data: Dataset) -> Array:
         """Return the residual chi-squared of each trial: the sum of squares in units of the noise."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.lab.evidence import Noisy
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.relevance import relevant_variables
@@ -176,8 +175,8 @@ class Beam:
     """Search in noise: a few formulas that the data do not tell apart are followed, and in the end all data decide."""
 
     def __init__(self, lab: Lab, expansion: Slotwise | Sums, tell: Tell) -> None:
-        if isinstance(expansion, Slotwise) and expansion.options.shared and isinstance(lab.evidence, Noisy):
-            lab = lab.at(replace(lab.evidence, one_setting=True))
+        if isinstance(expansion, Slotwise) and expansion.options.shared:
+            lab = lab.at(lab.evidence.at_one_setting())
         self.expansion, self.evidence = expansion, lab.evidence
         self.sums = isinstance(expansion, Sums)
         self.whole = lab
