@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from deap_vsr.errors import ExpressionError, VsrError
-from deap_vsr.judge import _symbolic
-from deap_vsr.lab.trials import Trial
+from deap_vsr.judge import _symbolic, digits
 from deap_vsr.problems.equation import Equation, Variable
 from deap_vsr.problems.sampling import draw_inputs
-from deap_vsr.tree import Constant, MaskedTree, is_number
+from deap_vsr.tree import MaskedTree, is_number
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import CATALOGUE, Array
 from deap_vsr.tree.simplify import canonical, literals, structural_hash, with_sums
@@ -25,12 +24,8 @@ TEST_POINTS = 10_000
 TEST_SEED = 20_231
 RECOVERY_NMSE = 1e-12
 CONSTANT_TOLERANCE = 1e-6
-#: Where sympy cannot decide: the relative difference of formulas that are the same, that of formulas that are near each
-#: other, and the share of these points that may be more than the same digits apart; chosen between what equal formulas
-#: (1e-13) and series of up to eight terms (1e-9) leave. On ranges so many times as wide, and with constants fitted anew
-#: to so many points.
-SAME_DIGITS, NEAR, GRADUAL = 1e-11, 1e-3, 0.1
-STRETCHES, REFITTED = (8.0, 64.0, 512.0), 400
+#: Where sympy cannot decide formulas are compared on ranges so many times as wide as well.
+STRETCHES = (8.0, 64.0, 512.0)
 #: Ranges in logarithms are no wider than so many decades on each side of 1: products of their values are finite.
 DECADES = 60.0
 
@@ -249,35 +244,9 @@ def _agree_when_stretched(answer: MaskedTree, equation: Equation) -> bool:
         return False
     for times in STRETCHES:
         X, y = _finite_points(equation, tuple(_stretched(v, times) for v in equation.variables), TEST_SEED + 2)
-        if len(y) >= REFITTED and not any(_digits_agree(tree, X, y) for tree in (answer, _refitted(answer, X, y))):
+        if len(y) >= digits.ENOUGH and not digits.agree(answer, equation.tree, X):
             return False
     return True
-
-
-def _refitted(answer: MaskedTree, X: Array, y: Array) -> MaskedTree:
-    """Return the answer with constants fitted to what it is compared with: its own may be good to six digits only."""
-    from deap_vsr.engine.fitting import fit  # not before it is needed: numba takes its time
-
-    opened = MaskedTree(Constant(node.value) if isinstance(node, Constant) else node for node in answer)
-    at = np.argsort(np.abs(y), kind="stable")[:: max(len(y) // REFITTED, 1)]  # of every size of y some
-    with np.errstate(all="ignore"):
-        weights = np.abs(y[at]) ** -2.0
-    usable = np.isfinite(weights) & (weights > 0.0)
-    if opened.n_constants == 0 or usable.sum() < 2 * opened.n_constants + 2:
-        return answer
-    return fit(opened, [Trial(X[at][usable], y[at][usable], weights=weights[usable])], n_starts=0).trees[0]
-
-
-def _digits_agree(answer: MaskedTree, X: Array, y: Array) -> bool:
-    """Whether two formulas have the same first digits, nearly wherever they are near each other.
-
-    Differences of large terms may lose some. On another branch (of an arc sine, a root) a formula that is the same is
-    far off; one that approximates it comes off gradually.
-    """
-    with np.errstate(all="ignore"):
-        off = np.abs(answer.evaluate(X) - y)[y != 0.0] / np.abs(y[y != 0.0])
-    same, near = int(np.sum(off <= SAME_DIGITS)), int(np.sum(off <= NEAR))
-    return near - same <= GRADUAL * near
 
 
 def _stretched(variable: Variable, times: float) -> Variable:

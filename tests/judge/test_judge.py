@@ -423,3 +423,20 @@ def test_ranges_of_logarithms_are_stretched_without_overflow():
     law = equation("x1/sqrt(1 + x2*x2)", [(0.1, 10.0)] * 2, sampling="loguniform")
     assert metrics._agree_when_stretched(MaskedTree.from_infix("sqrt(x1*x1/(1 + x2*x2))"), law)
     assert not metrics._agree_when_stretched(MaskedTree.from_infix("x1/x2"), law)
+
+
+@pytest.mark.parametrize(
+    ("answer", "formula", "same"),
+    [
+        ("x2/(1 + sin(x1 + 4.71238898038469))", "0.5*x2/sin(0.5*x1)**2", True),
+        ("x2*cos(x1 - 210.48670779051614)", "0 - x2*cos(x1)", True),
+        ("x2*cos(x1 - 210.4867077905)", "0 - x2*cos(x1)", True),  # a constant that is good to twelve digits
+        ("x2*sin(x1)", "x2*sin(x1) + 1e-9*x2*x1*x1*x1", False),
+        ("x2*(1 + 0.5*x1*x1)", "x2/sqrt(1 - x1*x1)", False),
+    ],
+)
+def test_where_sines_have_lost_their_digits_far_outside_nothing_is_compared(answer, formula, same):
+    # Fails at b56aa63: of a sine of 1e20 there are no digits that could be the same.
+    low, high = (0.1, 10.0) if same else (1e-4, 1e-3)
+    law = equation(formula, [(low, high), (0.1, 10.0)], sampling="loguniform")
+    assert metrics._agree_when_stretched(MaskedTree.from_infix(answer), law) == same
