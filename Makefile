@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types check browser neural site results release data clean fuzz dependable mutation lowest audit
+.PHONY: demo test lint types check browser neural site results release data clean fuzz dependable mutation lowest pythons audit
 
 demo: $(VENV)/.installed
 	$(BIN)/vsr data list
@@ -52,18 +52,37 @@ dependable: $(VENV)/.installed-test
 mutation: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/mutation.py
 
-# The suite with the lowest versions that setup.cfg allows, in an environment of its own; PYTHON chooses the interpreter.
+# The suite, or TESTS of it, with the lowest versions that setup.cfg allows, in an environment of its own; PYTHON chooses
+# the interpreter (the oldest, as the lowest versions are not there for newer ones).
+TESTS ?= tests
 lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	sed -n '/^install_requires/,/^$$/s/^    \([a-z]*\) >= \([0-9.]*\)$$/\1~=\2.0/p' setup.cfg | sed 's/\(~=[0-9]*\.[0-9]*\.[0-9]*\)\.0$$/\1/' > .venv-lowest/lowest.txt
+	sed -n '/^install_requires/,/^$$/p;/^cluster =/,/^[a-z]* =/p;/^plot =/,/^[a-z]* =/p;/^table =/,/^[a-z]* =/p' setup.cfg | \
+		sed -n 's/^    \([a-z-]*\) >= \([0-9.]*\)$$/\1==\2/p' > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable ".[test]" --constraint .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pytest -n $(JOBS)
+	.venv-lowest/bin/python -m pytest -n $(JOBS) $(TESTS)
 
+# The suite, or TESTS of it, with every interpreter of PYTHONS that is here, in environments of their own.
+PYTHONS ?= 3.10 3.11 3.12 3.13
+pythons:
+	@for version in $(PYTHONS); do \
+		for python in python$$version $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version.*/bin/python; do \
+			"$$python" -c "" 2> /dev/null && break; python=; \
+		done; \
+		test -n "$$python" || { echo "no Python $$version here: left out"; continue; }; \
+		echo "Python $$version: $$python"; \
+		"$$python" -m venv .venv-$$version && \
+		.venv-$$version/bin/python -m pip install --quiet --editable ".[test]" && \
+		.venv-$$version/bin/python -m pytest -n $(JOBS) $(TESTS) || exit 1; \
+	done
+
+# Strict: where the service cannot be reached nothing was looked up, and that is said.
 audit: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet pip-audit bandit
 	$(BIN)/bandit --quiet --recursive deap_vsr cfg_mcts --severity-level medium
-	$(BIN)/pip-audit --skip-editable
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audited.txt
+	$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement $(VENV)/audited.txt
 
 # PyTorch, for tests/neural, which `check` runs where it is there. Where it cannot be had in time they are left out.
 neural: $(VENV)/.installed-test

@@ -7,6 +7,7 @@ when all that is large has been loaded.
 """
 
 import ast
+import math
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -47,6 +49,8 @@ LARGE = (
 )
 #: What pytest says of a plugin that is there before it.
 LOADED = "ignore::pytest.PytestAssertRewriteWarning"
+#: How many times as long as without a change its tests may take.
+SLOWER = 5.0
 _TURNED = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
            ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}  # fmt: skip
 _OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And}
@@ -79,14 +83,17 @@ def changes(tree: ast.AST) -> Iterator[ast.AST]:
             node.test = test
 
 
-def mutants(path: Path) -> list[tuple[int, str]]:
-    """Return the line of each change of a module, and the module with it."""
+def mutants(path: Path) -> list[tuple[str, str]]:
+    """Return each change of a module, with its line, and the module with it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [(getattr(node, "lineno", 0), ast.unparse(tree)) for node in changes(tree)]
+    return [
+        (f"{getattr(node, 'lineno', 0)}: {ast.unparse(node).partition(chr(10))[0]}", ast.unparse(tree))
+        for node in changes(tree)
+    ]
 
 
-def is_killed(folder: Path, tests: list[str], seconds: float) -> bool:
-    """Whether a test fails in the copy."""
+def killed_by(folder: Path, tests: list[str], seconds: float) -> str:
+    """Return what kills the copy: a test that fails, or that it takes too long; nothing if its tests pass."""
     child = os.fork()
     if not child:
         _run(folder, tests)
@@ -94,11 +101,11 @@ def is_killed(folder: Path, tests: list[str], seconds: float) -> bool:
     while time.monotonic() < until:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            return status != 0
+            return "a test" if status else ""
         time.sleep(0.02)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return True
+    return "time"
 
 
 def _run(folder: Path, tests: list[str]) -> NoReturn:
@@ -117,8 +124,11 @@ def _run(folder: Path, tests: list[str]) -> NoReturn:
         os._exit(code)
 
 
-def main(per_module: int = 20, seed: int = 0, seconds: float = 300.0, only: str = "") -> None:
-    """Try so many changes of each module (or of those whose name has `only` in it), drawn at random; 1 below 80 %."""
+def main(per_module: int = 20, seed: int = 0, only: str = "", minutes: float = math.inf) -> None:
+    """Try so many changes of each module (or of those whose name has `only` in it), drawn at random; 1 below 80 %.
+
+    The tests of a change may take SLOWER times as long as without it. `minutes` is for the changes of one module.
+    """
     for name in LARGE:
         import_module(name)
     killed, total = 0, 0
@@ -126,23 +136,35 @@ def main(per_module: int = 20, seed: int = 0, seconds: float = 300.0, only: str 
         folder = Path(name) / "copy"
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".venv*", ".git", "results", ".*_cache", "build"))
         for module, tests in MODULES.items():
-            if only not in module:
-                continue
-            path, whole = folder / module, (ROOT / module).read_text(encoding="utf-8")
-            if is_killed(folder, tests, 10 * seconds):
-                raise SystemExit(f"{module}: its tests fail as it is")
-            found, before = mutants(ROOT / module), (killed, total)
-            for line, text in random.Random(f"{module}/{seed}").sample(found, min(per_module, len(found))):
-                path.write_text(text, encoding="utf-8")
-                dead = is_killed(folder, tests, seconds)
-                killed, total = killed + dead, total + 1
-                if not dead:
-                    print(f"survived: {module}:{line}: {whole.splitlines()[line - 1].strip()}", flush=True)
-            path.write_text(whole, encoding="utf-8")
-            here = f"{killed - before[0]} of {total - before[1]} killed"
-            print(f"{module}: {here}; {len(found)} changes there are", flush=True)
-    print(f"{killed} of {total} killed, {killed / total:.0%}")
+            if only in module:
+                found = tried(module, tests, folder, random.Random(f"{module}/{seed}"), per_module, minutes)
+                killed, total = killed + found[0], total + found[1]
+    print(f"{killed} of {total} killed, {killed / max(total, 1):.0%}")
     raise typer.Exit(killed < 0.8 * total)
+
+
+def tried(
+    module: str, tests: list[str], folder: Path, rng: random.Random, count: int, minutes: float
+) -> tuple[int, int]:
+    """Try changes of a module in the copy; returns how many were killed, and how many there were."""
+    path, kinds, begun = folder / module, Counter[str](), time.monotonic()
+    if killed_by(folder, tests, math.inf):
+        raise SystemExit(f"{module}: its tests fail as it is")
+    seconds = SLOWER * (time.monotonic() - begun) + 10.0
+    found, until = mutants(ROOT / module), time.monotonic() + 60.0 * minutes
+    for change, text in rng.sample(found, min(count, len(found))):
+        path.write_text(text, encoding="utf-8")
+        kind = killed_by(folder, tests, seconds)
+        kinds[kind] += 1
+        if not kind:
+            print(f"survived: {module}:{change}", flush=True)
+        if time.monotonic() > until:
+            break
+    path.write_text((ROOT / module).read_text(encoding="utf-8"), encoding="utf-8")
+    total = sum(kinds.values())
+    slow = f" ({kinds['time']} as it took too long)" if kinds["time"] else ""
+    print(f"{module}: {total - kinds['']} of {total} killed{slow}; {len(found)} changes there are", flush=True)
+    return total - kinds[""], total
 
 
 if __name__ == "__main__":

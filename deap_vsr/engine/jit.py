@@ -7,11 +7,12 @@ types of one kind only, and slices are not assigned to slices.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,6 +21,8 @@ SOURCES = (
     *(f"engine/{name}.py" for name in ("guards", "householder", "jit", "kernels", "levenberg", "subsets", "trials")),
     *(f"tree/{name}.py" for name in ("guarded", "operators")),
 )
+#: What compiles them. numba looks at its own version only, and what numpy's functions do in a kernel is numpy's.
+COMPILERS = (numba.__version__, np.__version__)
 
 
 def jit(function: F) -> F:
@@ -50,13 +53,14 @@ def _compile(function: F, extra: dict[str, Any]) -> F:
     return compiled
 
 
-def digest_of(folder: Path) -> str:
-    """Return what tells the kernels of one version of the package from those of another.
+def digest_of(folder: Path, compilers: Sequence[str] = COMPILERS) -> str:
+    """Return what tells the kernels of one version of the package, and of what compiles it, from those of another.
 
     numba compiles a kernel anew where its own file has changed, and not where one that it calls has.
     """
     texts = (folder / source for source in SOURCES)
-    return hashlib.sha256(b"".join(text.read_bytes() for text in texts if text.exists())).hexdigest()[:12]
+    parts = [*(text.read_bytes() for text in texts if text.exists()), " ".join(compilers).encode()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
 
 
 DIGEST = digest_of(Path(__file__).parents[1])

@@ -47,6 +47,11 @@ class Budget:
         self.batches = 0
         self.limits: dict[str, float | None] = {"seconds": seconds, "evaluations": evaluations, "queries": queries}
 
+    @property
+    def run(self) -> Budget:
+        """The budget of the whole run, which others are parts of."""
+        return self if self.whole is None else self.whole.run
+
     def restart(self) -> None:
         """Start the clock anew."""
         self.started = time.perf_counter()

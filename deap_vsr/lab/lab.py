@@ -101,6 +101,7 @@ class Lab:
         """Fresh points that an answer is attacked with; None: as many as is usual."""
         self._warned = np.geterr()  # how whoever makes the oracle wants its arithmetic; ours is silent in a search
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
+        self._late = [0.0]  # seconds for which it was asked behind the time limit, in all; parts share it
         self.facts: dict[str, Any] = {}
         """What was found out about the oracle, for all parts: precision, scale, relevant variables."""
         if hasattr(oracle, "rows"):  # they were measured before, and cost nothing
@@ -133,10 +134,7 @@ class Lab:
 
         A batch all of whose points are read from the log's file is none: a run that goes on counts what it asks.
         """
-        budget = self.budget
-        while budget.whole is not None:
-            budget = budget.whole
-        return budget.batches
+        return self.budget.run.batches
 
     def part(self, share: float = 1.0, names: Sequence[str] = NAMES, **at_most: float | None) -> Lab:
         """Return the same laboratory with a part of the budget (:meth:`deap_vsr.lab.budget.Budget.part`)."""
@@ -285,15 +283,17 @@ class Lab:
         Raises
         ------
         OutOfTimeError
-            Where the time is up before the last of them; of the `first` batch some are asked in any case.
+            Where the time is up before the last of them; of the `first` batch some are asked in any case, while all
+            that is asked behind the limit takes no longer than a part does.
         """
         at, workers = 0, getattr(self.oracle, "workers", 1)
         while at < len(wanted):
-            if (at or not first) and self.budget.used_up() == "seconds":
+            pace, over = self._pace[-1], self.budget.run.used_up() == "seconds"
+            too_late = over and self._late[0] + pace * len(wanted) > BATCH_SECONDS
+            if too_late or ((at or not first) and self.budget.used_up() == "seconds"):
                 raise OutOfTimeError("the time is up; not all points were asked")
             if not at:
                 self.budget.count_batch()
-            pace = self._pace[-1]
             if not getattr(self.oracle, "vectorized", True):
                 size = 1
             elif self.batch is not None:
@@ -305,7 +305,9 @@ class Lab:
             part = wanted[at : at + size]
             begun = time.perf_counter()
             yield part
-            self._pace[1:] = [max((time.perf_counter() - begun) / len(part), 0.5 * pace)]
+            took = time.perf_counter() - begun
+            self._pace[1:] = [max(took / len(part), 0.5 * pace)]
+            self._late[0] += took * over
             at += len(part)
 
     def _answer(self, X: Array) -> Array:

@@ -207,6 +207,7 @@ class Program:
         raise AssertionError  # pragma: no cover
 
     def _once(self, filled: list[str], given: str) -> str:
+        # A shell only where the user asks for one, with a command of their own.
         process = subprocess.Popen(
             filled[0] if self.shell else filled,
             stdin=subprocess.PIPE,
@@ -215,7 +216,7 @@ class Program:
             text=True,
             encoding="utf-8",
             errors="replace",
-            shell=self.shell,
+            shell=self.shell,  # nosec B602
             start_new_session=True,  # so that what it has started ends with it
         )
         self.running.add(process)

@@ -64,6 +64,14 @@ def test_runs_that_failed_are_missing_again_where_that_is_asked_for(tmp_path):
     assert read_rows(tmp_path) == [row_of(seed=0), row_of(seed=1)]
 
 
+def test_where_all_runs_failed_all_are_missing_again(tmp_path):
+    with Store(tmp_path, SETTINGS_OF) as store:
+        store.append(row_of(nmse=None) | {"status": "failed"})
+    with Store(tmp_path, SETTINGS_OF, resume=True, retry_failed=True) as store:
+        assert not store.rows
+    assert read_rows(tmp_path) == []
+
+
 @pytest.mark.parametrize("lost", [1, 2, 200])
 def test_a_line_torn_by_a_kill_is_cut_off_and_its_run_is_missing_again(tmp_path, lost):
     path = filled(tmp_path)

@@ -114,6 +114,16 @@ def test_a_kernel_is_not_read_from_the_cache_where_another_that_it_calls_has_cha
     assert jit.DIGEST in cached
 
 
+@pytest.mark.parametrize("changed", range(2), ids=["numba", "numpy"])
+def test_kernels_that_another_version_of_numpy_or_of_the_compiler_has_made_are_not_read(changed):
+    # Fails at 6e01465: numba looks at its own version, and kernels of another numpy were read.
+    versions = [numba.__version__, np.__version__]
+    folder = Path(jit.__file__).parents[1]
+    assert jit.digest_of(folder, versions) == jit.DIGEST
+    versions[changed] += ".1"
+    assert jit.digest_of(folder, versions) != jit.DIGEST
+
+
 def test_every_module_with_kernels_is_part_of_what_tells_versions_apart():
     folder = Path(jit.__file__).parent
     using = {

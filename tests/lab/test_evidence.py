@@ -243,7 +243,7 @@ def test_values_of_one_sign_that_span_decades_count_relative_to_their_size(sign)
     np.testing.assert_allclose(_relative(y) * y**2, [1e8, 1e8, 1e8])
 
 
-@pytest.mark.parametrize("y", [[1.0, 10.0], [-1.0, 1e5], [0.0, 1e5], [1e-5, 0.0, 1e5], [], [2.0], [0.0]])
+@pytest.mark.parametrize("y", [[1.0, 10.0], [1.0, 999.0], [-1.0, 1e5], [0.0, 1e5], [1e-5, 0.0, 1e5], [], [2.0], [0.0]])
 def test_values_of_both_signs_with_zero_or_of_one_size_count_alike(y):
     assert _relative(np.array(y)) is None
 
@@ -268,3 +268,71 @@ def test_a_mean_of_what_the_data_do_not_determine_is_none_without_a_warning():
     mean = Noisy(0.1).mean(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, np.inf], [1.0, np.inf]]))
     assert mean[0] == 2.0
     assert np.isnan(mean[1])
+
+
+# --- what decides, number by number -------------------------------------------------------
+
+
+def test_a_zero_among_exact_answers_is_no_sign_of_theirs():
+    zero, negative = np.array([0.0, 1.0, 2.0]), np.array([-3.0, -1.0, -2.0])
+    np.testing.assert_allclose(Exact().tolerance(zero), 1e-7 * zero + 1e-9)
+    np.testing.assert_allclose(Exact().tolerance(-zero), 1e-7 * zero + 1e-9)
+    np.testing.assert_allclose(Exact().tolerance(negative), -1e-7 * negative + 2e-13, rtol=1e-12)
+    assert Exact().tolerance(np.zeros(0)).shape == (0,)
+
+
+def test_noisy_ratios_that_scatter_to_both_sides_are_not_the_same():
+    below, off = np.array([1.0, 2.0, 5.0, 4.0]), 1.0 + 0.1 * np.array([1.0, -1.0, 1.0, -1.0])
+    assert Noisy(1.0).ratio(3.0 * off * below, 0.01 * below, below, 0.001 * below) is None
+
+
+def test_what_is_followed_in_noise_is_not_much_dearer_than_the_best():
+    assert Noisy(1.0).near((50.0, 9.0), (10.0, 1.0))
+    assert not Noisy(1.0).near((50.5, 1.0), (10.0, 1.0))
+    assert Exact().near((1e9, 9.0), (10.0, 1.0))
+
+
+def test_answers_are_the_same_but_for_rounding_or_noise():
+    y = np.array([1.0, -2.0, 300.0])
+    assert Exact().same(y, y * (1.0 + 5e-14))
+    assert not Exact().same(y, y * (1.0 + np.array([0.0, 2e-13, 0.0])))
+    assert Exact(jitter=1e-6).same(y, y * (1.0 - 7e-6))
+    assert not Exact(jitter=1e-6).same(y, y * (1.0 - 9e-6))
+    assert Noisy(0.1).same(y, y + 0.1)
+    assert not Noisy(0.1).same(y, y + np.array([0.0, 0.0, 0.6]))
+    assert not Noisy(0.1).same(y, y - np.array([0.6, -0.6, 0.0]))
+    assert Noisy(0.1).same(np.array([np.nan, 1.0]), np.array([1.0, 1.1]))
+    assert Noisy(0.1).same(np.array([np.nan]), np.array([1.0]))
+
+
+def test_what_is_left_in_noise_is_counted_in_units_of_it():
+    outcome, data = experiment(law, "C*x1 + C", [0], noise=0.01)
+    evidence, y, n = Noisy(0.02), np.split(data.y, data.offsets[1:-1]), np.diff(data.offsets)
+    squares = np.array([np.sum((part - part.mean()) ** 2) for part in y])
+    left = outcome.errors * squares / 0.02**2
+    np.testing.assert_allclose(evidence.left(outcome, data), left, rtol=1e-9)
+    np.testing.assert_array_equal(evidence.freedom(outcome, data), n - 2)
+    assert evidence.excess(outcome, data) == pytest.approx(left.sum() / (n - 2).sum())
+    assert evidence.target(data) == pytest.approx(np.mean(0.02**2 * n / squares))
+    np.testing.assert_allclose(
+        evidence.standard_errors(outcome, data), outcome.standard_errors / np.sqrt(left / (n - 2))[:, None]
+    )
+    assert Exact().excess(outcome, data) == np.inf
+
+
+def test_the_published_rule_asks_for_the_plain_mean_of_squares():
+    outcome, data = experiment(law, "C*x1 + C", [0])
+    y, n = np.split(data.y, data.offsets[1:-1]), np.diff(data.offsets)
+    squares = np.array([np.sum((part - part.mean()) ** 2) for part in y])
+    raw = Exact(FreezeRule(error=1e-3, raw=True))
+    np.testing.assert_allclose(raw.left(outcome, data), outcome.errors * squares / n / 1e-3, rtol=1e-9)
+
+
+def test_exact_formulas_in_order_are_alike_below_what_matters_and_then_short():
+    outcome, data = experiment(law, "C*x1 + C*sin(x1) + C", [0])
+    assert Exact().fits(outcome, data)
+    assert Exact().order(outcome, data) == (1e-12, float(len(outcome.tree)))
+    assert Exact().price(outcome, data) < np.inf
+    failed, data = experiment(law, "C*x1 + C", [0])
+    assert Exact().order(failed, data) == (failed.error, float(len(failed.tree)))
+    assert Exact().price(failed, data) == np.inf

@@ -1,6 +1,7 @@
 """How precise answers are: as stated, by repeats, by neighbours a hair apart, by their digits; points that raise."""
 
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -289,6 +290,33 @@ def test_a_slow_oracle_is_asked_no_longer_than_there_is_time():
     assert time.perf_counter() - begun < 1.4
     assert 4 <= len(lab.log) < 30
     assert np.isfinite(lab.log.y).all()
+
+
+class Clock:
+    """Goes as far as it is put."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.mark.parametrize(("seconds", "within", "behind"), [(0.3, 4, 0), (0.15, 7, 1), (0.001, 1000, 200)])
+def test_points_asked_one_by_one_end_with_the_time_too(seconds, within, behind, monkeypatch):
+    # Fails at 6e01465: of every question one point was asked, however late it was.
+    clock = Clock()
+    for module in ("budget", "lab"):
+        monkeypatch.setattr(f"deap_vsr.lab.{module}.time", clock)
+
+    def slow(X):
+        clock.now += seconds * len(X)
+        return law(X)
+
+    lab = Lab(CallableOracle(slow, DOMAINS), Budget(seconds=1.0))
+    part = lab.part(0.5, ("seconds", "evaluations"))  # whose own time ends nothing
+    with pytest.raises(OutOfTimeError):
+        deque(map(part.ask, lab.draw(2000)[:, None]), maxlen=0)
+    assert len(lab.log) == pytest.approx(within + behind, abs=2)
 
 
 def test_a_run_with_a_slow_oracle_ends_in_time_with_what_it_has():
