@@ -307,10 +307,11 @@ class Attack:
         """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly."""
         lab = self.lab
         for attempt in range(ATTEMPTS):
+            if self._is_late():
+                return
             data = Dataset.of([lab.measured()])
             self.lead, self.rivals = lead(self.formula, data, lab)
-            if lab.budget.used_up(asking=False) is not None:
-                self.reason = "there was no time to compare it with its rivals"
+            if self._is_late():
                 return
             if self.lead < 0.0:
                 better = finished_in_noise(self.rivals[0][1], data, lab)
@@ -322,6 +323,12 @@ class Attack:
                 break
         nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
         self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+
+    def _is_late(self) -> bool:
+        """Whether the time is up, which is said."""
+        late = self.lab.budget.used_up(asking=False) is not None
+        self.reason = "there was no time to compare it with its rivals" if late else self.reason
+        return late
 
     def _tell_apart(self, rival: MaskedTree) -> bool:
         """Ask where two formulas differ most, in units of the noise; returns whether there were points left for it."""
