@@ -289,13 +289,14 @@ class Beam:
     def _resolved(self, formula: Finished, data: Dataset, lab: Lab) -> Finished:
         """Return the formula with its parts solved anew by all data, where that is better; what came up is kept.
 
-        Of the time and evaluations there is what the whole run has left: without rivals nothing is called found.
+        Slots come last, and have what the whole run has left of the time and evaluations: nothing is called found
+        without rivals.
         """
         regressor = self.expansion.regressor
         errors = formula.standard_errors
         if self.hopeless or regressor is None or errors is None or len(errors) > MOST_RESOLVED:
             return formula
-        part = self.whole.part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
+        part = (lab if self.sums else self.whole).part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
         anew = resolved(formula.tree, data, part, regressor)
         others = lab.facts["others"]
         others += [tree for _, tree in anew.others[:MOST_RIVALS]]
