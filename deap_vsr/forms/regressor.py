@@ -20,6 +20,8 @@ from deap_vsr.tree import MaskedTree, variable
 
 #: In noise, so many steps of a stage, or of all cheap ones, are looked through once a form fits.
 STEPS_IN_NOISE = 60
+#: And where rivals are wanted: of those of error functions, taken for a law, more than half came up between the two.
+STEPS_FOR_RIVALS = 400
 #: Where a form of so few constants fits in noise, the rarer functions of a large set are not tried.
 SHORT = 2
 #: A form of one constant and so many nodes at most is plain: C*x**2, C/sqrt(x). Where one fits in noise, one step is
@@ -81,7 +83,9 @@ class FormsRegressor:
         place = dict(zip(map(id, self.stages), in_a_row, strict=True))
         for stage, names, steps in _tried(wanted, table):
             row = f"{names} {place[id(stage)] if stage.effort == 'cheap' else stage.name}"
-            most = 0 if stage.effort != "cheap" and any(map(_is_plain, good)) else STEPS_IN_NOISE
+            most = STEPS_FOR_RIVALS if task.rivals else STEPS_IN_NOISE
+            if stage.effort != "cheap" and any(map(_is_plain, good)):
+                most = 0
             if (good and seen[row] > most) or (names != lean(names) and any(map(_is_short, good))):
                 continue  # what rare functions say as well is no shorter
             for forms, tried in steps:
@@ -89,9 +93,9 @@ class FormsRegressor:
                 fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]
                 good += [outcome for outcome in fitted if outcome is not None and outcome.determined.all()]
                 seen[row] += 1
-                if task.budget.used_up() or (good and seen[row] > most):
+                if task.budget.used_up(asking=False) or (good and seen[row] > most):
                     break
-            if task.budget.used_up():
+            if task.budget.used_up(asking=False):
                 break
         good.sort(key=lambda outcome: task.evidence.price(outcome, data, tied=False))
         return unlike(good, self.keep_in_noise)

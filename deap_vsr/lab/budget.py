@@ -96,14 +96,19 @@ class Budget:
         """
         return self.left("evaluations") if self.whole is None else self.whole.evaluations_left()
 
-    def used_up(self) -> str | None:
-        """Return which limit is reached, or None; a limit of the whole is one of its parts."""
+    def used_up(self, asking: bool = True) -> str | None:
+        """Return which limit is reached, or None; a limit of the whole is one of its parts.
+
+        For what asks nothing, not `asking`, a limit on points is none.
+        """
         spent = self.spent
         for name, limit in self.limits.items():
-            if limit is not None and spent[name] >= limit - (self.kept if name == "queries" else 0):
+            if limit is None or (name == "queries" and not asking):
+                continue
+            if spent[name] >= limit - (self.kept if name == "queries" else 0):
                 return name
         if self.whole is not None:
-            return self.whole.used_up()
+            return self.whole.used_up(asking)
         return "memory" if self.memory is not None and self._is_too_large(self.memory) else None
 
     def _is_too_large(self, most: float) -> bool:

@@ -47,6 +47,8 @@ class Task:
     rng : numpy Generator
     effort : "cheap", "most" or "all"
         Whether only cheap stages are wanted, or all but what is tried last.
+    rivals : bool
+        Whether, in noise, what does nearly as well is wanted too: an answer is compared with it.
     evidence : Evidence
         What the trials' answers tell. Weights of noisy ones are inverse variances, of exact ones inverse squares of how
         far a formula may be off.
@@ -69,6 +71,7 @@ class Task:
     evidence: Evidence = field(default_factory=Exact)
     tell: Callable[[float, MaskedTree, Callable[[], dict[str, Any]]], None] = lambda error, tree, state: None
     resume: dict[str, Any] | None = None
+    rivals: bool = False
 
 
 class Regressor(Protocol):

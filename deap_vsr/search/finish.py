@@ -259,18 +259,23 @@ def accepted(tree: MaskedTree, lab: Lab, n_points: int = 24, rule: FreezeRule = 
     if not lab.evidence.at(rule).fits(lab.fit(tree, data), data):
         return False
     lab.facts["checked"] = n_points
-    ranges = [wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
     lab.budget.count(1)
-    X = draw_inputs(ranges, n_points, lab.rng)
-    y, weights = lab.answers(X)
-    good = np.isfinite(y)
-    if good.sum() < FEW:
-        return True
-    outside = Trial(X[good], y[good], weights=None if weights is None else weights[good])
+    outside = _outside(lab, n_points)
     known = lab.measured()
+    if len(outside.y) < FEW:
+        return _agreement(tree, known, lab) >= AGREES_WITH_LOG
     if not lab.evidence.certain:  # outside, constants that are a little off are far off
         tree = lab.fit(reopened(tree), Dataset.of([known]), n_starts=0).trees[0]
     return _agreement(tree, outside, lab) >= AGREES and _agreement(tree, known, lab) >= AGREES_WITH_LOG
+
+
+def _outside(lab: Lab, n_points: int) -> Trial:
+    """Return fresh answers of the wider domain, to as many points as may still be asked; missing ones are left out."""
+    ranges = [wider(v, limits) for v, limits in zip(lab.variables, lab.limits, strict=True)]
+    X = draw_inputs(ranges, int(min(n_points, lab.budget.queries_left())), lab.rng)
+    y, weights = lab.answers(X)
+    good = np.isfinite(y)
+    return Trial(X[good], y[good], weights=None if weights is None else weights[good])
 
 
 def _agreement(tree: MaskedTree, trial: Trial, lab: Lab) -> float:

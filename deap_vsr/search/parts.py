@@ -39,11 +39,15 @@ ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """A formula whose parts were solved anew, fitted to everything, and others that came up, each with its price."""
+    """A formula whose parts were solved anew, fitted to everything, and others that came up, each with its price.
+
+    ``whole`` says whether all parts were looked at before a limit was reached.
+    """
 
     best: Fit
     price: float
     others: tuple[tuple[float, MaskedTree], ...]
+    whole: bool
 
 
 def resolved(tree: MaskedTree, data: Dataset, lab: Lab, regressor: Regressor) -> Resolved:
@@ -78,12 +82,13 @@ def resolved(tree: MaskedTree, data: Dataset, lab: Lab, regressor: Regressor) ->
                 if its_price < price:
                     others[structural_hash(best.tree)] = (price, best.trees[0])
                     best, price = outcome, its_price
-            if lab.budget.used_up() is not None:
+            if lab.budget.used_up(asking=False) is not None:
                 break
-        if price == before or lab.budget.used_up() is not None:
+        if price == before or lab.budget.used_up(asking=False) is not None:
             break
     others.pop(structural_hash(best.tree), None)
-    return Resolved(best, price, tuple(sorted(others.values(), key=lambda item: item[0])))
+    whole = lab.budget.used_up(asking=False) is None
+    return Resolved(best, price, tuple(sorted(others.values(), key=lambda item: item[0])), whole)
 
 
 def _columns(tree: MaskedTree) -> list[int]:
@@ -105,7 +110,7 @@ def _alternatives(
         prices = [lab.evidence.price(outcome, screened, tied=False) for outcome in fits]
         limit = lab.evidence.price(lab.fit(tree, screened, n_starts=0), screened, tied=False) + FAR
         for i in np.argsort(prices, kind="stable")[:KEPT]:
-            if lab.budget.used_up() is not None:
+            if lab.budget.used_up(asking=False) is not None:
                 return
             outcome = fits[i]
             if not prices[i] < limit:
@@ -121,7 +126,7 @@ def _task(trial: Trial, column: int, lab: Lab) -> Task:
     target = float(np.mean(limit / squares(Dataset.of([trial]))))
     return Task(
         [], lambda rng: [trial], lab.function_set, (column,), lab.n_vars,
-        lab.budget.part(0.5), target, lab.rng, "most", evidence,
+        lab.budget.part(0.5), target, lab.rng, "most", evidence, rivals=True,
     )  # fmt: skip
 
 

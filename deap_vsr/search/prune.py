@@ -61,14 +61,14 @@ def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: floa
         if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
             outcome = again
     least = price(outcome)
-    while lab.budget.used_up() is None:
+    while lab.budget.used_up(asking=False) is None:
         best = outcome
         for tree, starts in _shorter(outcome, lab.function_set):
             again = lab.fit(tree, data, starts=starts, n_starts=0)
             lower = price(again)
             if lower < least:
                 best, least = again, lower
-            if lab.budget.used_up() is not None:
+            if lab.budget.used_up(asking=False) is not None:
                 break
         if best is outcome:
             break

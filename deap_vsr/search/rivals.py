@@ -1,4 +1,4 @@
-"""Rivals of a formula: others like it, no longer and with no more constants, that the data may not refute.
+"""Rivals of a formula: others like it, and what else came up in the search, that the data may not refute.
 
 A law stands alone; an approximation has neighbours that do as well. What is longer is none: sin(x) is x where x is
 small, and then x is what one says.
@@ -7,6 +7,7 @@ small, and then x is what one says.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from deap_vsr.tree.simplify import structural_hash
 FITTED = 6
 #: Formulas that differ by no more than this share of the noise are one in two ways of writing.
 SAME = 1e-3
+#: Formulas that all the data together set apart by no more, in units of the noise, are not told apart by any data like
+#: these: half a nat.
+UNTOLD = 1.0
 #: Sub-trees of so many nodes, of one variable without constants, are exchanged whole: sin(x)/x has four.
 MAX_ATOM = 4
 #: A rival whose price, doubled nats, is so much above the formula's on a part of the measurements is none.
@@ -44,7 +48,7 @@ def rivals_of(tree: MaskedTree, data: Dataset, lab: Lab) -> list[Fit]:
         price = lab.evidence.price(outcome, part, tied=False)
         if price < limit:
             found.append((price, outcome))
-        if lab.budget.used_up() is not None:
+        if lab.budget.used_up(asking=False) is not None:
             break
     found.sort(key=lambda item: item[0])
     best = unlike([here, *(outcome for _, outcome in found)], FITTED + 1)[1:]
@@ -55,14 +59,15 @@ def _others(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[tuple[Mas
     """Yield formulas with one function, or one atom, exchanged for another, and where their constants start."""
     functions = [name for name in function_set if name in CATALOGUE and CATALOGUE[name].arity == 1]
     known = np.array([tree.constants])
+    after = 0  # of an atom that was exchanged its parts are not
     for position, node in enumerate(tree):
         whole = tree.searchSubtree(position)
         inside = list(tree[whole])
         atom = _variable_of(inside)
+        if position < after:
+            continue
         if atom is not None and len(inside) <= MAX_ATOM:
-            above = tree[position - 1] if position else None
-            if above is not None and _variable_of(list(tree[tree.searchSubtree(position - 1)])) is not None:
-                continue  # a part of a larger one
+            after = whole.stop
             for other in ([atom], *([node_from_name(name), atom] for name in functions)):
                 yield MaskedTree([*tree[: whole.start], *other, *tree[whole.stop :]]), known
         elif node.arity == 1:
@@ -90,30 +95,44 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
 
 
 def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
-    """Yield fits of what else the parts of a formula could be, as was seen when they were solved by all the data.
+    """Yield fits of what else came up in the search: what its beam followed, and what parts of a formula could be.
 
-    What has more constants is none, nor what has a function more that does nothing.
+    What can say all that the formula says, in more numbers, is none, nor what has a function more that does nothing.
     """
     seen = {structural_hash(skeleton)}
-    here = _values(lab.fit(skeleton, data, n_starts=0), data, lab)
+    here = lab.fit(skeleton, data, n_starts=0)
     for tree in lab.facts.get("others", []):
         other = reopened(tree)
         key = structural_hash(other)
-        if key in seen or other.n_constants > skeleton.n_constants or _adds_function(other, skeleton):
+        if key in seen or _adds_function(other, skeleton):
             continue
-        if lab.budget.used_up() is not None:
+        if lab.budget.used_up(asking=False) is not None:
             return
         seen.add(key)
         outcome = lab.fit(other, data, n_starts=0)
-        apart = np.sqrt(np.mean((_values(outcome, data, lab) - here) ** 2))
-        if not apart <= SAME * lab.evidence.noise:  # else it is the formula in other words
-            yield outcome
+        if _apart(outcome, here, data, lab) <= SAME * np.sqrt(len(data.y)):
+            continue  # the formula in other words
+        if other.n_constants > skeleton.n_constants and _contains(outcome, here, data, lab):
+            continue
+        yield outcome
 
 
-def _values(outcome: Fit, data: Dataset, lab: Lab) -> Array:
-    """Return what a fitted formula gives, each point by its weight."""
+def _contains(other: Fit, fit: Fit, data: Dataset, lab: Lab) -> bool:
+    """Whether a formula, its numbers fitted to what another one gives, is that one, as far as the data can tell."""
     with np.errstate(all="ignore"):
-        return np.asarray(outcome.trees[0].evaluate(data.columns.T, lab.pset) * data.weight)
+        y = fit.trees[0].evaluate(data.columns.T, lab.pset)
+    if not np.isfinite(y).all():
+        return False
+    again = lab.fit(other.tree, replace(data, y=y), starts=other.constants, n_starts=1)
+    return _apart(again, fit, data, lab) <= UNTOLD
+
+
+def _apart(outcome: Fit, other: Fit, data: Dataset, lab: Lab) -> float:
+    """Return the distance of what two fitted formulas give, in units of the noise: its square is in doubled nats."""
+    with np.errstate(all="ignore"):
+        first, second = (one.trees[0].evaluate(data.columns.T, lab.pset) for one in (outcome, other))
+        distance = float(np.linalg.norm((first - second) * data.weight)) / lab.evidence.noise
+    return distance if np.isfinite(distance) else np.inf
 
 
 def _adds_function(other: MaskedTree, tree: MaskedTree) -> bool:

@@ -23,7 +23,7 @@ from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
 from deap_vsr.tree import Constant, MaskedTree, is_variable
 from deap_vsr.tree.operators import Array
-from deap_vsr.tree.simplify import literals
+from deap_vsr.tree.simplify import literals, structural_hash
 
 #: A formula leads clearly if it is so many nats ahead of every rival: then it is e**10, some 20,000 times as likely,
 #: and hardly one of a hundred laws, each with some dozen rivals, is called found wrongly.
@@ -307,10 +307,11 @@ class Attack:
         """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly."""
         lab = self.lab
         for attempt in range(ATTEMPTS):
+            if self._is_late():
+                return
             data = Dataset.of([lab.measured()])
             self.lead, self.rivals = lead(self.formula, data, lab)
-            if lab.budget.used_up() is not None:
-                self.reason = "there was no time to compare it with its rivals"
+            if self._is_late():
                 return
             if self.lead < 0.0:
                 better = finished_in_noise(self.rivals[0][1], data, lab)
@@ -318,23 +319,30 @@ class Attack:
                 continue
             if self.lead >= CLEARLY:
                 return
-            if attempt < ATTEMPTS - 1:
-                self._tell_apart(self.rivals[0][1])
+            if attempt == ATTEMPTS - 1 or not self._tell_apart(self.rivals[0][1]):
+                break
         nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
         self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
 
-    def _tell_apart(self, rival: MaskedTree) -> None:
-        """Ask where two formulas differ most, in units of the noise."""
+    def _is_late(self) -> bool:
+        """Whether the time is up, which is said."""
+        late = self.lab.budget.used_up(asking=False) is not None
+        self.reason = "there was no time to compare it with its rivals" if late else self.reason
+        return late
+
+    def _tell_apart(self, rival: MaskedTree) -> bool:
+        """Ask where two formulas differ most, in units of the noise; returns whether there were points left for it."""
         lab = self.lab
         n_points = int(min(TELLING, 0.5 * lab.budget.queries_left()))
         if n_points < 1:
-            raise OutOfQueriesError("no points are left to tell rivals apart")
+            return False
         X = lab.draw(20 * n_points)
         with np.errstate(all="ignore"):
             values = self.formula.evaluate(X, lab.pset)
             apart = np.abs(values - rival.evaluate(X, lab.pset)) / lab.evidence.sigma(values)
         apart = np.where(np.isfinite(apart), apart, 0.0)
         lab.ask(X[np.argsort(-apart)[:n_points]])
+        return True
 
 
 def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
@@ -346,6 +354,8 @@ def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
         return "it was found by joint search after slots had failed, in noise"
     if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
         return "it is a sum with several numbers that were fitted, and slots were not tried"
+    if not certain and structural_hash(reopened(formula)) in lab.facts.get("cut", ()):
+        return "there was no time to look for what else its parts could be"
     n_loose = _n_loose(formula)
     if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
         return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"

@@ -18,7 +18,7 @@ from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.checkpoint import Checkpoint, DamagedError
 from deap_vsr.search.contract import Regressor
-from deap_vsr.search.finish import Finished, accepted, finished_in_noise
+from deap_vsr.search.finish import Finished, accepted, finished_in_noise, reopened
 from deap_vsr.search.hall import ranked
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.parts import resolved
@@ -29,6 +29,7 @@ from deap_vsr.search.slotwise import EXACT, SlotOptions, Slotwise, simplicity
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.tables import Known, Solutions
 from deap_vsr.tree import MaskedTree
+from deap_vsr.tree.simplify import structural_hash
 
 Tell = Callable[[Progress], None]
 
@@ -258,6 +259,7 @@ class Beam:
         data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
         self.journal.lead_to(self.states[formulas.index(best)])
+        lab.facts.setdefault("others", []).extend(formula.tree for formula in formulas if formula is not best)
         self.answer = best  # should what follows be cut off
         self.answer = best = self._resolved(best, data, lab)
         together = lab.fit(best.tree, data)
@@ -284,20 +286,28 @@ class Beam:
         return formulas
 
     def _resolved(self, formula: Finished, data: Dataset, lab: Lab) -> Finished:
-        """Return the formula with its parts solved anew by all data, where that is better; what came up is kept."""
+        """Return the formula with its parts solved anew by all data, where that is better; what came up is kept.
+
+        Slots come last, and have what the whole run has left of the time and evaluations: nothing is called found
+        without rivals.
+        """
         regressor = self.expansion.regressor
         errors = formula.standard_errors
         if self.hopeless or regressor is None or errors is None or len(errors) > MOST_RESOLVED:
             return formula
-        part = lab.part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
+        part = (lab if self.sums else self.whole).part(RESOLVED_SHARE, ("seconds", "evaluations"), evaluations=RESOLVED)
         anew = resolved(formula.tree, data, part, regressor)
-        others = lab.facts.setdefault("others", [])
+        others = lab.facts["others"]
         others += [tree for _, tree in anew.others[:MOST_RIVALS]]
         best = finished_in_noise(anew.best.trees[0], data, lab)
         if not best.price < formula.price:
             others.append(anew.best.trees[0])
-            return formula
-        self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best))
+            best = formula
+        else:
+            self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best))
+        cut = lab.facts.setdefault("cut", set())
+        key = structural_hash(reopened(best.tree))
+        (cut.discard if anew.whole else cut.add)(key)
         return best
 
     def found(self, stopped_by: str) -> Found:

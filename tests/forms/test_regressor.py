@@ -1,8 +1,9 @@
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 from one_variable import ALGEBRA, USUAL, evidence_of, make_trials
+from scipy.special import erf
 
 from deap_vsr import MaskedTree, Trial, fit, register_operator
 from deap_vsr.engine import Dataset
@@ -208,6 +209,16 @@ def test_a_law_out_of_reach_is_not_found():
 def test_a_form_that_fits_some_settings_only_is_not_returned():
     rows = [(0.0,), (0.0,), (0.3,)]
     assert solve(lambda x, a: x + a * np.floor(3 * x), rows, ("add", "mul", "const")) == []
+
+
+def test_where_rivals_are_wanted_more_is_looked_at_in_noise():
+    trials = make_trials(erf, [()], noise=0.002, seed=1)
+    task = task_of(trials, (*USUAL, "tanh", "arctan"), effort="most", noise=0.002)
+    more = replace(task, rivals=True, budget=Budget())
+    few, many = (FormsRegressor(keep_in_noise=200).regress(asked) for asked in (task, more))
+    assert {str(candidate.tree) for candidate in many} - {str(candidate.tree) for candidate in few}
+    assert len(many) > len(few)
+    assert more.budget.evaluations > task.budget.evaluations
 
 
 def test_with_inverse_variances_as_weights_a_law_is_found_in_noise():

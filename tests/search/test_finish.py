@@ -336,6 +336,12 @@ def test_in_noise_the_law_is_accepted_and_another_one_is_not(seed):
     assert not accepted(MaskedTree.from_infix("2.1*x1*x2"), lab, 100)
 
 
+def test_where_points_were_asked_again_for_missing_answers_fewer_are_asked_outside():
+    lab = in_noise(lambda x: 2 * x[0] * x[1]).part(names=(), queries=130)
+    assert accepted(MaskedTree.from_infix("2*x1*x2"), lab, 100)
+    assert lab.budget.queries_left() == 0
+
+
 def test_in_noise_a_surrogate_that_holds_only_inside_is_refused_where_the_outside_can_be_asked():
     def bent(x):
         return np.where(x[0] <= 3.0, x[0] * x[1], x[0] ** 2 * x[1])

@@ -73,3 +73,13 @@ def test_nothing_is_asked_and_a_law_stays():
     found = resolved(MaskedTree.from_infix("6.0*log(1.0 + 0.4*x1)/x2"), data, lab, FormsRegressor())
     assert found.best.tree.to_infix(skeleton=True) == "C*log(1 + C*x1)/x2"
     assert lab.budget.queries == queries
+    assert found.whole
+
+
+def test_a_limit_on_time_or_evaluations_cuts_it_short_and_one_on_points_does_not():
+    lab, data = measured()
+    standing = MaskedTree.from_infix("6.0*log(1.0 + 0.4*x1)/x2")
+    assert not resolved(standing, data, lab.part(names=(), evaluations=1), FormsRegressor()).whole
+    found = resolved(standing, data, lab.part(names=(), queries=0), FormsRegressor())
+    assert found.whole
+    assert found.others, "what came up while it was looked for"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from deap_vsr import CallableOracle, MaskedTree, Variable, discover
 from deap_vsr.engine import Dataset
@@ -10,9 +11,11 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.search.anonymous import anonymous
+from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
 from deap_vsr.search.standing import CLEARLY, standing
+from deap_vsr.tree.simplify import structural_hash
 
 BROAD = ("add", "sub", "mul", "div", "inv", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "tanh", "const")
 
@@ -164,6 +167,36 @@ def test_a_rival_that_does_as_well_is_told_and_one_that_does_better_takes_its_pl
     assert stands.status != "found" or found.tree.to_infix() == "x2*sqrt(x1)"
 
 
+def test_what_came_up_is_a_rival_also_with_more_numbers_unless_it_can_say_all_that_the_formula_says():
+    lab = lab_of(lambda X: special.erf(X[:, 0]), n_vars=1, noise=0.002, asked=1000, domains=[(0.2, 2.5)])
+    bent = "sin(x1*(0.85267 + 0.27643*cos(x1)))"
+    lab.facts["others"] = [
+        MaskedTree.from_infix(text)
+        for text in ("0.0047*x1**3 - 0.9112*arctan(x1) + 2.0395*tanh(x1)", "1.01*sin(x1*(0.85 + 0.276*cos(x1))) + 0.01")
+    ]
+    data = Dataset.of([lab.measured()])
+    ahead, rivals = lead(MaskedTree.from_infix(bent), data, lab)
+    assert 0.0 < ahead < 20.0
+    assert "arctan" in rivals[0][1].to_infix()
+    assert not any(tree.n_constants == 4 for _, tree in rivals), "it holds the formula"
+
+
+def test_a_rival_is_told_where_no_points_are_left_to_tell_it_apart():
+    lab = lab_of("1.5*x2*sqrt(x1)", noise=0.2, asked=300, domains=[(1.0, 1.2), (0.5, 3.0)])
+    lab.budget = Budget(queries=20, whole=lab.budget)
+    _, stands = standing(answer("1.5*x2*sqrt(x1)"), lab)
+    assert stands.status == "fits"
+    assert "does nearly as well" in stands.reason
+    assert stands.rivals
+
+
+@pytest.mark.parametrize("law", ["1.5*x2*sqrt(x1)", "1.5*sqrt(x1)*x2"])
+def test_every_factor_has_rivals_wherever_it_stands(law):
+    lab = lab_of(law, noise=0.1, asked=300, domains=[(1.0, 1.2), (0.5, 3.0)])
+    _, rivals = lead(MaskedTree.from_infix(law), Dataset.of([lab.measured()]), lab)
+    assert any("sin(x1)" in tree.to_infix() for _, tree in rivals)
+
+
 def test_rivals_have_no_more_nodes_and_constants():
     lab = lab_of("2.5*x2*sqrt(x1)", noise=0.05, asked=500)
     ahead, rivals = lead(MaskedTree.from_infix("2.5*x2*sqrt(x1)"), Dataset.of([lab.measured()]), lab)
@@ -186,6 +219,15 @@ def test_some_answers_are_never_found_in_noise(how, reason):
     _, stands = standing(answer(law, **how), lab_of(law, noise=0.01))
     assert stands.status == "fits"
     assert reason in stands.reason
+
+
+def test_where_there_was_no_time_to_look_for_rivals_nothing_is_found():
+    law = "2.5*x1*exp(-0.7*x2)"
+    lab = lab_of(law, noise=0.01)
+    lab.facts["cut"] = {structural_hash(reopened(MaskedTree.from_infix(law)))}
+    _, stands = standing(answer(law), lab)
+    assert stands.status == "fits"
+    assert "no time to look" in stands.reason
 
 
 # --- outliers -----------------------------------------------------------------------------
