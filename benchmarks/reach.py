@@ -2,9 +2,9 @@
 
 Run with ``python benchmarks/reach.py --sets ten,science,all --noise 0 --seeds 101 --count 48``, or with problems of
 files: ``--suite feynman-unit``, or of a table: ``--suite benchmarks/hard_laws.csv``, the named hard laws of the field
-and twenty of our own of their shapes, which were written down before any of them was run. Rows go to --out as they are finished. "ten" is ten operators and whatever else the law
-needs, "science" the named set, "all" the catalogue's 25 (all but sign, which is no function of its own), "own" the
-problem's.
+and twenty of our own of their shapes, which were written down before any of them was run. Rows go to --out as they are
+finished. "ten" is ten operators and whatever else the law needs, "science" the named set, "all" the catalogue's 25 (all
+but sign, which is no function of its own), "own" the problem's.
 """
 
 import json
