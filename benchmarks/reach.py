@@ -1,9 +1,10 @@
 """Fresh laws with few and with many operators, exact and in noise: right forms, true words, seconds and points.
 
 Run with ``python benchmarks/reach.py --sets ten,science,all --noise 0 --seeds 101 --count 48``, or with problems of
-files: ``--suite feynman-unit``. Rows go to --out as they are finished. "ten" is ten operators and whatever else the law
-needs, "science" the named set, "all" the catalogue's 25 (all but sign, which is no function of its own), "own" the
-problem's.
+files: ``--suite feynman-unit``, or of a table: ``--suite benchmarks/hard_laws.csv``, the named hard laws of the field
+and twenty of our own of their shapes, which were written down before any of them was run. Rows go to --out as they are
+finished. "ten" is ten operators and whatever else the law needs, "science" the named set, "all" the catalogue's 25 (all
+but sign, which is no function of its own), "own" the problem's.
 """
 
 import json
@@ -20,6 +21,7 @@ from rich.table import Table
 from deap_vsr import Noise, discover, load_equation
 from deap_vsr.judge.form import right_form
 from deap_vsr.problems.equation import Equation
+from deap_vsr.problems.generate import table_problems
 from deap_vsr.problems.laws import laws_suite
 from deap_vsr.problems.suites import problem_files
 from deap_vsr.tree.operators import CATALOGUE, named_set
@@ -65,8 +67,11 @@ def problems(suite: str, count: int, seed: int) -> list[Equation]:
     """Return fresh laws, or those of a suite, by turns so many of them."""
     if not suite:
         return list(laws_suite(count, seed))
-    found = [law for law in map(load_equation, problem_files(suite)) if law.usable]
-    return found[:: max(len(found) // count, 1)][:count]
+    if suite.endswith(".csv"):
+        every = list(table_problems(Path(suite), "hard"))
+    else:
+        every = [law for law in map(load_equation, problem_files(suite)) if law.usable]
+    return every[:: max(len(every) // count, 1)][:count]
 
 
 def main(

@@ -213,7 +213,7 @@ class Result:
     def sympy(self) -> str:
         """The formula as sympy prints it, in the names of the variables; empty if there is none or it is too deep."""
         try:
-            return str(self.names.named(self.tree).to_sympy()) if self.tree is not None else ""
+            return str(self.names.named(for_reading(self.tree)).to_sympy()) if self.tree is not None else ""
         except ExpressionError:
             return ""
 

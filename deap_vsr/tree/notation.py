@@ -273,7 +273,8 @@ def to_sympy(tree: MaskedTree, pset: gp.PrimitiveSetTyped | None = None) -> symp
 
     def written(position: int, node: Node, operands: list[Any]) -> Any:
         if node.arity:
-            if all(operand.is_number for operand in operands):
+            fraction = node.name == "div" and all(operand.is_Integer and operand for operand in operands)
+            if all(operand.is_number for operand in operands) and not fraction:
                 # Not digit by digit: the whole number 10**10**10 would never be done.
                 operands = [operand.evalf() for operand in operands]
             return meaning.operator(node).sympy(sympy, *operands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from math import inf, isfinite
@@ -19,6 +20,8 @@ Nodes = list[Node]
 ODD = frozenset({"sin", "tan", "arcsin", "arctan", "sinh", "tanh"})
 #: What the quotient of two functions of the same is.
 QUOTIENTS = {("sin", "cos"): "tan", ("sinh", "cosh"): "tanh"}
+#: A number whose inverse has so many digits, where it has more itself, is written by its inverse.
+SHORT = 4
 #: Exponents beyond this are not put together from smaller ones.
 MAX_EXPONENT = 12.0
 
@@ -55,6 +58,14 @@ def literal(nodes: Sequence[Node]) -> float | None:
 def clean(number: float) -> float:
     """Return a computed number without its last digit, which is rounding: 0.1 + 0.2 is 0.3."""
     return float(f"{number:.15g}")
+
+
+def fraction(number: float) -> tuple[int, int] | None:
+    """Return 2 and 3 for 0.6666666666666666; None for what is no quotient of small numbers, or has few digits."""
+    near = Fraction(number).limit_denominator(12)
+    exact = abs(number - float(near)) <= 1e-13 * abs(number) and abs(near.numerator) < 100
+    long = float(f"{number:.10g}") != number
+    return (near.numerator, near.denominator) if exact and long else None
 
 
 def times(one: float, other: float) -> float:
@@ -201,10 +212,10 @@ class Powers:
     def _with_number(self, number: float, above: list[Nodes], below: list[Nodes]) -> Nodes | None:
         if number == 1.0 and above:
             return self._over(above, below)
-        inverse = 1.0 / number
-        whole = abs(inverse - round(inverse)) <= 1e-13 * abs(inverse)
-        if above and whole and float(f"{number:.10g}") != number and "div" in self.allowed:
-            return self._over(above, [[Constant(float(round(inverse)), False, False)], *below])  # x1/3
+        inverse = float(f"{1.0 / number:.{SHORT}g}")
+        short = abs(number * inverse - 1.0) <= 1e-13 and (inverse.is_integer() or fraction(number) is None)
+        if above and short and float(f"{number:.10g}") != number and "div" in self.allowed:
+            return self._over(above, [[Constant(inverse, False, False)], *below])  # x1/3, x1/9.81
         constant: Nodes = [Constant(number, False, False)]
         if number == 1.0 and len(below) == 1 and "inv" in self.allowed and "div" not in self.allowed:
             return [node_from_name("inv"), *below[0]]

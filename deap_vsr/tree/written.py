@@ -7,6 +7,7 @@ rounding; where it has none, as sqrt(x1)**2 has for negative x1, it may get one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 
@@ -56,6 +57,9 @@ def length(nodes: Iterable[Node]) -> int:
     return sum(2 if node.name == "inv" and node.arity else 1 for node in nodes)
 
 
+#: Functions that are the same of -u and of u; a quarter of a turn.
+EVEN, QUARTER = ("cos", "cosh", "abs"), 0.5 * math.pi
+
 #: A term of a sum: a number and its factors.
 Term = tuple[float, list[Factor]]
 
@@ -82,7 +86,7 @@ class _Writer:
         if node.name in ("add", "sub"):
             sums = [one for one in (whole, self._sum(whole)) if one is not None and self._may(one, whole)]
             return min(sums, key=_price)
-        tries = [self.powers.rebuilt(whole), whole, *self._with_other_sums(whole)]
+        tries = [self.powers.rebuilt(whole), whole, *self._with_other_sums(whole), self._double_angle(whole)]
         if node.arity == 1 and node.name not in self.powers.NAMES:
             tries.insert(0, self._function(node, operands[0]))
         return min((one for one in tries if one is not None and self._may(one, whole)), key=length)
@@ -103,10 +107,51 @@ class _Writer:
             return operand
         if node.name == "exp":
             return self._power_of_logarithm(operand)
-        if node.name in ("cos", "cosh", "abs"):
-            number, factors = self.powers.taken_apart(operand)
-            bare = self.powers.product(-number, factors) if number < 0 else None
-            return None if bare is None else [node, *bare]
+        turned = self._turned(node.name, operand) if node.name in ("sin", "cos") else None
+        if turned is not None:
+            return turned
+        if node.name in EVEN:
+            return [node, *bare] if (bare := self._without_sign(operand)) is not None else None
+        return None
+
+    def _without_sign(self, nodes: Nodes) -> Nodes | None:
+        """Return a product times -1; None if it is not negative."""
+        number, factors = self.powers.taken_apart(nodes)
+        return self.powers.product(-number, factors) if number < 0 else None
+
+    def _turned(self, name: str, operand: Nodes) -> Nodes | None:
+        """Return sin(u) or cos(u) without a multiple of pi/2 in u: cos(v) for sin(pi/2 - v); None if there is none."""
+        terms = self._terms(operand, 1.0)
+        turns = [round(number / QUARTER) if not factors else 0 for number, factors in terms]
+        n = sum(turns)
+        rest = [t for t, k in zip(terms, turns, strict=True) if not k]
+        off = [abs(c - k * QUARTER) > 1e-12 * abs(k) for (c, _), k in zip(terms, turns, strict=True) if k]
+        if not off or not rest or any(off):
+            return None
+        # In quarters of a turn beyond a sine; a cosine is one beyond.
+        quarters = (n + (name == "cos")) % 4
+        function, negative = ("sin", "cos")[quarters % 2], quarters > 1
+        bare = self._put_together(rest)
+        if bare is None or function not in self.allowed | {name}:
+            return None
+        other = self._put_together([(-c, f) for c, f in rest])
+        if other is not None and length(other) < length(bare):
+            bare, negative = other, negative != (function == "sin")
+        return self.powers.product(-1.0 if negative else 1.0, [Factor((node_from_name(function), *bare), 1.0)])
+
+    def _double_angle(self, whole: Nodes) -> Nodes | None:
+        """Return a product with sin(u)*cos(u) in it as half of sin(2*u); None if there is none."""
+        number, factors = self.powers.taken_apart(whole)
+        for one in factors:
+            partner = "cos" + one.text[3:] if one.base[0].name == "sin" and one.base[0].arity else ""
+            other = next((f for f in factors if f.text == partner and f.exponent == one.exponent), None)
+            if other is not None and one.exponent.is_integer():
+                twice = self.powers.product(*_doubled(self.powers.taken_apart(list(one.base[1:]))))
+                if twice is None:
+                    return None
+                rest = [f for f in factors if f not in (one, other)]
+                sine = Factor((one.base[0], *twice), one.exponent)
+                return self.powers.product(times(number, 0.5**one.exponent), joined([*rest, sine]))
         return None
 
     def _power_of_logarithm(self, exponent: Nodes) -> Nodes | None:
@@ -352,6 +397,10 @@ def _times(one: Term, other: Term, exponent: float) -> Term:
     """Return one product times, or divided by, another."""
     number = one[0] * other[0] if exponent > 0 else one[0] / other[0]
     return number, joined([*one[1], *(Factor(f.base, f.exponent * exponent) for f in other[1])])
+
+
+def _doubled(term: Term) -> Term:
+    return times(term[0], 2.0), term[1]
 
 
 def _shared(terms: list[Term]) -> Iterator[tuple[Term, set[int]]]:

@@ -44,6 +44,15 @@ def written(text, function_set=SCIENCE):
         ("1 - cos(x1)**2", "sin(x1)**2"),
         ("x2*sin(x1)**2 + x2*cos(x1)**2", "x2"),
         ("cos(-2*x1)", "cos(2*x1)"),
+        ("sin(1.5707963267948963 - x1*x2)", "cos(x1*x2)"),
+        ("cos(x1 - 1.5707963267948966)", "sin(x1)"),
+        ("sin(x1*x2 - 7.853981633974483)", "-1*cos(x1*x2)"),
+        ("x2*cos(x1 + 3.141592653589793)", "-1*x2*cos(x1)"),
+        ("sin(1.57 - x1)", "sin(1.57 - x1)"),
+        ("0.2*(sin(x1)*cos(x1))*x2", "0.1*sin(2*x1)*x2"),
+        ("2*sin(x1/x2)*cos(x1/x2)", "sin(2*x1/x2)"),
+        ("0.1019367991845056*x1", "x1/9.81"),
+        ("0.6666666666666666*x1", "0.6666666666666666*x1"),
     ],
 )
 def test_products_and_functions_are_written_shortly(text, expected):
@@ -83,6 +92,7 @@ def test_only_operators_of_the_set_are_used():
     assert written("x1*x1*x2/x1", PLAIN) == "x1*x2"
     assert written("sqrt(x1**2)", ("mul", "n2", "sqrt")) == "sqrt(x1**2)"
     assert written("exp(log(x1)*x2)", ("mul", "exp", "log")) == "exp(log(x1)*x2)"
+    assert written("sin(1.5707963267948966 - x1)", ("sub", "sin", "const")) == "sin(1.5707963267948966 - x1)"
 
 
 def test_a_root_of_a_product_is_not_taken_apart_as_its_factors_may_be_negative():
@@ -107,6 +117,12 @@ def test_formulas_with_open_constants_and_very_deep_ones_stay_as_they_are():
         ("pow(x1, 4) + (x2**2)**2 + (x1**2)**3", "x1**4 + x2**4 + x1**6"),
         ("(x1**3)**3", "(x1**3)**3"),
         ("x1**0.5 - 2*x2", "x1**0.5 - 2*x2"),
+        ("x1**0.6666666666666664", "x1**(2/3)"),
+        ("x2 - 0.3333333333333333*x1", "x2 - x1/3"),
+        ("x2 - 0.3333333333*x1", "x2 - 0.3333333333*x1"),
+        ("1 - 1/exp(x1/x2)", "1 - exp(-x1/x2)"),
+        ("x2*inv(exp(x1 - x2))", "x2*exp(x2 - x1)"),
+        ("inv(exp(-1*x1))", "exp(x1)"),
     ],
 )
 def test_for_reading_signs_inverses_and_powers_are_as_usual_whatever_the_set(text, expected):
@@ -117,7 +133,14 @@ def test_for_reading_signs_inverses_and_powers_are_as_usual_whatever_the_set(tex
     np.testing.assert_allclose(shown.evaluate(X), tree.evaluate(X), rtol=1e-12)
 
 
-LEAVES = st.sampled_from(["x1", "x2", "x3", "x1", "x2", "x3", "2", "-1", "0.5", "-2.5", "0.25", "1"])
+def test_fractions_are_the_same_in_latex_and_sympy():
+    shown = for_reading(MaskedTree.from_infix("x1**0.6666666666666664"))
+    assert shown.to_latex() == r"x_{1}^{\frac{2}{3}}"
+    assert str(shown.to_sympy()) == "x1**(2/3)"
+
+
+LEAVES = st.sampled_from(["x1", "x2", "x3", "x1", "x2", "x3", "2", "-1", "0.5", "-2.5", "0.25", "1", "(2/3)"])
+TURNS = st.sampled_from(["1.5707963267948966", "3.141592653589793", "-1.5707963267948966", "4.71238898038469"])
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: (
@@ -126,6 +149,11 @@ EXPRESSIONS = st.recursive(
         | st.tuples(st.sampled_from(["sqrt", "exp", "log", "sin", "cos", "abs", "tanh"]), inner).map(
             lambda p: f"{p[0]}({p[1]})"
         )
+        | st.tuples(st.sampled_from(["sin", "cos"]), TURNS, st.sampled_from(["+", "-"]), inner).map(
+            lambda p: f"{p[0]}({p[1]} {p[2]} {p[3]})"
+        )
+        | inner.map(lambda u: f"sin({u})*cos({u})")
+        | inner.map(lambda u: f"1/exp({u})")
     ),
     max_leaves=10,
 )
@@ -146,6 +174,8 @@ def test_value_is_kept_nothing_grows_and_a_second_time_changes_nothing(text, fun
     with np.errstate(all="ignore"):  # where rounding alone moves the formula, nothing can be said
         fine = np.isfinite(before) & (np.abs(before) < 1e8) & (np.abs(near - before) <= 1e-9 * (np.abs(before) + 1e-6))
     np.testing.assert_allclose(after[fine], before[fine], rtol=1e-6, atol=1e-7)
+    shown = for_reading(tidy).checked()
+    np.testing.assert_allclose(shown.evaluate(X)[fine], after[fine], rtol=1e-6, atol=1e-7)
 
 
 def test_a_formula_that_would_take_for_ever_to_write_is_left_after_so_many_products(monkeypatch):
