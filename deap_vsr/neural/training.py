@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-import torch
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import VsrError
 from deap_vsr.files import checked
+from deap_vsr.neural.adam import Adam, AdamState
 from deap_vsr.neural.meld import melded, toolbox_of
 from deap_vsr.neural.objectives import (
     OBJECTIVES,
@@ -30,7 +30,7 @@ from deap_vsr.neural.tokens import Form, Library
 from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring
 from deap_vsr.search.contract import Task
 from deap_vsr.search.schema import Count
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, Vocabulary, is_mutable, is_variable
 from deap_vsr.tree.operators import Array, Flags
 
 if TYPE_CHECKING:
@@ -74,9 +74,22 @@ class TrainingState(TypedDict):
     rng: dict[str, Any]
     scorer: ScorerState
     policy: dict[str, list[Any]]
-    adam: list[tuple[Count, dict[str, Any]]]
+    adam: AdamState
     queue: list[tuple[float, int, list[Count]]]
     numbers: tuple[float, Count, Count, Count, float, Count]
+
+
+def with_what_is_open(task: Task) -> Task:
+    """Return a task that offers the variables of the sub-trees that are written anew as well.
+
+    They are there where a round before came to no form that holds: the next one has to find their part, too.
+    """
+    grown = task.candidates[0] if task.candidates else None
+    if grown is None or all(grown.mask):
+        return task
+    column = Vocabulary().column
+    lost = [column(node) for node in grown if is_mutable(node) and is_variable(node)]
+    return replace(task, columns=tuple(sorted({*task.columns, *(i for i in lost if i is not None)})))
 
 
 class Training:
@@ -95,6 +108,7 @@ class Training:
     def __init__(self, regressor: NeuralRegressor, task: Task) -> None:
         if regressor.objective not in OBJECTIVES:
             raise VsrError(f"objective is {regressor.objective!r}, expected one of {', '.join(OBJECTIVES)}")
+        task = with_what_is_open(task)
         self.regressor, self.task = regressor, task
         form = Form.of(task.candidates[0] if task.candidates else None)
         library = Library.of(task.function_set, task.columns, form.frozen, regressor.coefficients)
@@ -122,7 +136,7 @@ class Training:
         """Begin with a policy that has learnt nothing."""
         regressor = self.regressor
         self.policy = Policy(len(self.writer.library), regressor.hidden, self.rng, regressor.clip)
-        self.adam = torch.optim.Adam(list(self.policy.weights.values()), lr=regressor.learning_rate)
+        self.adam = Adam(self.policy.weights, regressor.learning_rate)
         self.queue, self.average = Queue(regressor.queue), Average(regressor.average)
         self.reached, self.waited = math.inf, 0
 
@@ -191,9 +205,7 @@ class Training:
         elif len(self.queue):
             drawn = self.writer.replay(self.queue.draw(regressor.queue_draws, self.rng))
             loss = loss + queue_loss(score(self.policy, drawn, regressor.gamma)[0], regressor.queue_weight)
-        self.adam.zero_grad()
-        loss.backward()
-        self.adam.step()
+        self.adam.step(loss)
         return float(entropy.detach().mean())
 
     # --- progress and checkpoints ---
@@ -209,12 +221,11 @@ class Training:
         self.task.tell(best.error, best.trees[0], self._state)
 
     def _state(self) -> dict[str, Any]:
-        adam = self.adam.state_dict()["state"]
         return {
             "rng": self.rng.bit_generator.state,
             "scorer": self.scorer.state(),
             "policy": self.policy.state(),
-            "adam": [[i, {name: value.tolist() for name, value in moments.items()}] for i, moments in adam.items()],
+            "adam": self.adam.state(),
             "queue": self.queue.state(),
             "numbers": [self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited],
         }
@@ -226,7 +237,6 @@ class Training:
         known = len(self.writer.library)
         expect(all(max(tokens, default=0) < known for *_, tokens in state["queue"]), f"tokens below {known}")
         self.policy.restore(state["policy"])
-        moments = {int(i): {name: torch.tensor(value) for name, value in kept.items()} for i, kept in state["adam"]}
-        self.adam.load_state_dict(self.adam.state_dict() | {"state": moments})
+        self.adam.restore(state["adam"])
         self.queue.restore(state["queue"])
         self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited = state["numbers"]

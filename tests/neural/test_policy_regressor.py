@@ -69,6 +69,15 @@ def test_only_the_new_variable_is_written_into_slots():
         assert "x1" not in [node.name for node in candidate.tree[2:]]
 
 
+@pytest.mark.parametrize("name", ["dsr", "gpmeld"])
+def test_a_variable_whose_round_came_to_nothing_is_offered_again(name):
+    form = MaskedTree.from_infix("2.5 + x1*C").with_mask([0, 0, 1, 1, 1])
+    task = make_task(lambda X: 2.5 + X[:, 0] * X[:, 1], [form], (1,), evaluations=50_000)
+    best, *_ = BASELINES[name].regress(task)
+    assert best.errors.max() <= task.target
+    assert [node.name for node in best.tree[:2]] == ["add", "2.5"]
+
+
 @pytest.mark.parametrize("name", ["dsr", "vpg", "gpmeld"])
 def test_a_resumed_run_ends_as_an_uninterrupted_one(name):
     told = []
@@ -85,6 +94,14 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(name):
     whole = run(None, keep=True)
     assert len(told) > 2
     assert run(json.loads(told[1]), keep=False) == whole
+
+
+def test_training_does_not_bring_in_the_compiler_of_torch(run_python):
+    said = run_python(
+        "import sys; from deap_vsr import discover; "
+        "discover('feynman-unit/I.12.1', 'dsr', max_evaluations=2000); print('torch._dynamo' in sys.modules)"
+    )
+    assert said.strip() == "False"
 
 
 def test_the_threads_of_torch_are_as_before():
@@ -154,8 +171,9 @@ def test_a_grammar_of_one_s_own_is_refused():
 
 SCRIPT = """
 from deap_vsr import discover
-result = discover("feynman-unit/I.12.1", "vsr-gpmeld", seed=3, max_evaluations=2000)
-print(result.expression, result.evaluations, result.oracle_queries)
+for method in ("dsr", "pqt", "vpg", "vsr-gpmeld"):
+    result = discover("feynman-unit/I.12.1", method, seed=3, max_evaluations=2000)
+    print(result.expression, result.evaluations, result.oracle_queries)
 """
 
 
