@@ -26,12 +26,14 @@ from deap_vsr.neural.objectives import (
 from deap_vsr.neural.policy import Policy, Samples, Writer, score
 from deap_vsr.neural.queue import Queue
 from deap_vsr.neural.scoring import Scorer, ScorerState
+from deap_vsr.neural.shorten import shorter
 from deap_vsr.neural.tokens import Form, Library
 from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring
 from deap_vsr.search.contract import Task
 from deap_vsr.search.schema import Count
 from deap_vsr.tree import MaskedTree, Vocabulary, is_mutable, is_variable
 from deap_vsr.tree.operators import Array, Flags
+from deap_vsr.tree.simplify import skeleton_key
 
 if TYPE_CHECKING:
     from deap_vsr.neural.regressor import NeuralRegressor
@@ -126,7 +128,8 @@ class Training:
         self.rng = np.random.default_rng(int(task.rng.integers(2**63)) if resume is None else 0)
         names = ("optimizer", "gradient", "max_iterations", "n_starts")
         how = {name: getattr(regressor, name) for name in names}
-        self.scorer = Scorer(data, task.budget, task.target, how, regressor.map)
+        refused = frozenset(map(skeleton_key, task.refused))
+        self.scorer = Scorer(data, task.budget, task.target, how, regressor.map, refused=refused)
         self._begin()
         if resume is not None:
             with restoring():
@@ -171,7 +174,26 @@ class Training:
             if self.waited >= (self.regressor.patience or math.inf):
                 self._begin()
             self._tell(samples, errors, entropy)
-        return self.scorer.leaders
+        if self.regressor.shorten:
+            self._shorten()
+        return self.scorer.candidates
+
+    def _shorten(self) -> None:
+        """Take operators out of what solves the task, as long as it does.
+
+        The first formula that does is seldom short, and its constants hide one another: what they are of the next
+        variable is then no simple formula.
+        """
+        best = None
+        while self.scorer.solved and self.scorer.best is not best:
+            best = self.scorer.best
+            assert best is not None
+            trees = list(filter(self.writer.library.knows, shorter(best.tree)))
+            if not trees:
+                break
+            legal = self.writer.replay([self.writer.library.tokens(tree) for tree in trees]).legal
+            if self.scorer.score([tree for tree, keeps in zip(trees, legal, strict=True) if keeps]) is None:
+                break
 
     def _over(self) -> bool:
         most = self.regressor.max_samples
@@ -233,7 +255,7 @@ class Training:
     def _restore(self, state: TrainingState) -> None:
         self.rng.bit_generator.state = state["rng"]
         self.scorer.restore(state["scorer"])
-        check_trees([outcome.tree for outcome in self.scorer.leaders], self.task.n_vars)
+        check_trees([outcome.tree for outcome in self.scorer.candidates], self.task.n_vars)
         known = len(self.writer.library)
         expect(all(max(tokens, default=0) < known for *_, tokens in state["queue"]), f"tokens below {known}")
         self.policy.restore(state["policy"])

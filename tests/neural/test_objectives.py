@@ -99,9 +99,10 @@ def test_adam_takes_the_steps_of_that_of_torch():
 
 def test_forced_tokens_have_no_part_in_the_log_probability():
     rng = np.random.default_rng(0)
-    tree = MaskedTree.from_infix("x1*C").with_mask([0, 0, 1])
+    tree = MaskedTree.from_infix("x1*C*x2").with_mask([0, 0, 0, 1, 1])
     form = Form.of(tree)
-    writer = Writer(Library.of(("add", "const"), (1,), form.frozen), form, Rules(stay=0.25))
+    writer = Writer(Library.of(("const",), (1,), form.frozen), form, Rules(stay=0.25))
+    # One slot stays; that in the other one x2 is written is no choice then.
     neglogp, _ = score(Policy(len(writer.library), 4, rng), writer.replay([writer.library.tokens(tree)]), 0.7)
     assert neglogp.item() == pytest.approx(-np.log(0.25), rel=1e-5)
 

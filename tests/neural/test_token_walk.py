@@ -121,8 +121,16 @@ def test_with_uniform_arity_leaves_functions_and_operators_are_equally_likely():
 def test_a_slot_stays_a_constant_as_often_as_it_should():
     own = writer(FROZEN, rules=Rules(stay=0.6))
     samples = drawn(own, 2_000)
-    stayed = [len(tree) == len(FROZEN) and all(map(is_open, (tree[3], tree[7]))) for tree in trees(own, samples)]
-    assert np.mean(stayed) == pytest.approx(0.36, abs=0.05)
+    stayed = [is_open(tree[3]) for tree in trees(own, samples)]
+    assert np.mean(stayed) == pytest.approx(0.6, abs=0.05)
+
+
+def test_something_is_written_into_one_slot_at_least():
+    own = writer(FROZEN, rules=Rules(stay=0.99))
+    samples = drawn(own, 200)
+    assert samples.legal.all()
+    assert all(len(tree) > len(FROZEN) or not all(map(is_open, (tree[3], tree[7]))) for tree in trees(own, samples))
+    assert not own.replay([own.library.tokens(FROZEN)]).legal[0]
 
 
 # --- hard priors --------------------------------------------------------------------------
