@@ -27,6 +27,7 @@ _PAPER: dict[str, Any] = {
     "distinct": False,
     "clip": None,
     "patience": None,
+    "shorten": False,
     "learning_rate": 0.0025,
     "entropy": 0.03,
     "gamma": 0.7,

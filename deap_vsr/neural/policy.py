@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -81,15 +81,25 @@ class Policy:
 
     def state(self) -> dict[str, Any]:
         """Return its weights as lists."""
-        return {name: weight.detach().tolist() for name, weight in self.weights.items()}
+        return as_lists(self.weights)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, list[Any]]) -> None:
         """Take over weights that :meth:`state` returned."""
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                kept = torch.tensor(state[name], dtype=weight.dtype)
-                expect(kept.shape == weight.shape, f"{name} of shape {tuple(weight.shape)}")
-                weight.copy_(kept)
+        taken_over(self.weights, state)
+
+
+def as_lists(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return tensors in JSON values."""
+    return {name: tensor.detach().tolist() for name, tensor in tensors.items()}
+
+
+def taken_over(tensors: Mapping[str, Tensor], lists: Mapping[str, list[Any]]) -> None:
+    """Put what :func:`as_lists` returned into tensors of the same shapes."""
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            kept = torch.tensor(lists[name], dtype=tensor.dtype)
+            expect(kept.shape == tensor.shape, f"{name} of shape {tuple(tensor.shape)}")
+            tensor.copy_(kept)
 
 
 @dataclass(frozen=True, eq=False)

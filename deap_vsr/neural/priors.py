@@ -101,6 +101,11 @@ def without_variables(state: State, library: Library, rules: Rules) -> Flags:
     return np.asarray(ends[:, None] & library.constants)
 
 
+def nothing_new(state: State, library: Library, rules: Rules) -> Flags:
+    """Forbid that all slots stay as they are: that formula is known."""
+    return np.asarray((state.last_untouched & ~np.bool_(state.fresh))[:, None] & library.constants)
+
+
 Hard = Callable[[State, Library, Rules], Flags]
 HARD: tuple[Hard, ...] = (
     not_offered,
@@ -110,6 +115,7 @@ HARD: tuple[Hard, ...] = (
     too_many_constants,
     constant_of_constants,
     without_variables,
+    nothing_new,
     too_short,
 )
 
@@ -166,4 +172,4 @@ def _inclined_to_stay(logits: Array, library: Library, stay: float) -> Array:
     weights = np.exp(logits) * ~constant
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     others = np.where(logits > FORBIDDEN, logits - np.log(total) + math.log(1.0 - stay), FORBIDDEN)
-    return np.where(constant, math.log(stay), others)
+    return np.where(constant & (logits > FORBIDDEN), math.log(stay), others)

@@ -54,6 +54,8 @@ class NeuralRegressor:
         Whether C*x and C*f(x) are leaves as well.
     patience : int, optional
         Samples without a better one after which a new policy begins; None: never.
+    shorten : bool
+        Whether operators are taken out of what solves a task, as long as it does.
     max_samples : int, optional
         Formulas of a round, those of GP included.
     optimizer, gradient, max_iterations, n_starts : how constants are fitted
@@ -80,6 +82,7 @@ class NeuralRegressor:
     rules: Rules = field(default_factory=Rules)
     coefficients: bool = False
     patience: int | None = 20_000
+    shorten: bool = True
     max_samples: int | None = None
     optimizer: str = "lm"
     gradient: str = "exact"

@@ -27,6 +27,9 @@ CHUNK = 16
 #: Formulas whose errors are remembered, at the most: some 100 MB. Beyond that the older half is forgotten.
 MAX_KNOWN = 1_000_000
 
+#: Of the fits of a batch that were cut short this share, the best, is gone on with: what is learnt from, by default.
+REFINED = 0.05
+
 #: Of the best fits so many are kept, and handed back.
 LEADERS = 10
 
@@ -37,6 +40,8 @@ class ScorerState(TypedDict):
     data: WeightedData
     errors: list[tuple[int, float]]
     leaders: list[FitState]
+    refused: list[int]
+    second: FitState | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,9 @@ class Scorer:
     how : options of :func:`deap_vsr.engine.fitting.fit`
     map : where fits run
     errors : of formulas by their key; constants are anonymous
+    refused : keys of formulas that are no answer, however well they fit
     leaders : the best fits, best first; of two that solve the task the shorter one is the better
+    second : the best fit of those that are no answer
     """
 
     data: Dataset
@@ -77,7 +84,14 @@ class Scorer:
     how: dict[str, Any]
     map: Map = map
     errors: dict[int, float] = field(default_factory=dict)
+    refused: frozenset[int] = frozenset()
     leaders: list[Fit] = field(default_factory=list)
+    second: Fit | None = None
+
+    @property
+    def candidates(self) -> list[Fit]:
+        """The leaders, and behind them the best of what is no answer: it may be the best there is in the end."""
+        return [*self.leaders[: LEADERS - 1], self.second] if self.second is not None else self.leaders
 
     @property
     def best(self) -> Fit | None:
@@ -103,6 +117,7 @@ class Scorer:
         keys = [skeleton_key(tree) for tree in trees]
         new = {key: tree for key, tree in zip(keys, trees, strict=True) if key not in self.errors}
         waiting = list(new.items())
+        fits: list[tuple[int, Fit]] = []
         slow = self.how["optimizer"] != "lm" and self.budget.seconds_left() is not None
         few = self.budget.evaluations_left() < MANY * CHUNK
         size = 1 if slow or few else CHUNK  # a slow fit may take all the time there is, a few all evaluations
@@ -110,16 +125,29 @@ class Scorer:
             if self.best is not None and self.budget.used_up() is not None:
                 return None
             part = waiting[begin : begin + size]
-            for (key, _), first in zip(part, self.map(self._fit(), [tree for _, tree in part]), strict=True):
-                left = self.budget.evaluations_left() if self.how["optimizer"] == "lm" else 0
-                outcome = fitted_on(first, self.data, self.best, left)
-                self.budget.count(outcome.evaluations)
-                self._offer(outcome)
-                self.errors[key] = outcome.error if math.isfinite(outcome.error) else math.inf
+            for (key, _), outcome in zip(part, self.map(self._fit(), [tree for _, tree in part]), strict=True):
+                self._take(outcome, key, outcome.evaluations)
+                fits.append((key, outcome))
+        self._refine(fits)
         errors = np.array([self.errors[key] for key in keys])
         if len(self.errors) > MAX_KNOWN:
             self.errors = dict(list(self.errors.items())[MAX_KNOWN // 2 :])
         return Scored(errors, keys, np.array([key in new for key in keys], bool))
+
+    def _refine(self, fits: list[tuple[int, Fit]]) -> None:
+        """Go on with the best of a batch, where their fits were cut short: they are what is learnt from."""
+        best = sorted(fits, key=lambda item: _finite(item[1].error))[: math.ceil(REFINED * len(fits))]
+        for key, first in best:
+            if self.how["optimizer"] != "lm" or self.budget.used_up() is not None:
+                return
+            outcome = fitted_on(first, self.data, None, self.budget.evaluations_left())
+            if outcome is not first:
+                self._take(outcome, key, outcome.evaluations - first.evaluations)
+
+    def _take(self, outcome: Fit, key: int, evaluations: int) -> None:
+        self.budget.count(evaluations)
+        self._offer(outcome, key)
+        self.errors[key] = _finite(outcome.error)
 
     def rank(self, outcome: Fit) -> tuple[float, int]:
         """Return the order of fits: by error, and by length where the task is solved."""
@@ -130,22 +158,34 @@ class Scorer:
         limit = None if self.how["optimizer"] == "lm" else self.budget.seconds_left()
         return partial(fit, trials=self.data, time_limit=limit, **self.how)
 
-    def _offer(self, outcome: Fit) -> None:
+    def _offer(self, outcome: Fit, key: int) -> None:
+        if key in self.refused:
+            better = self.second is None or self.rank(outcome) < self.rank(self.second)
+            self.second = outcome if better and math.isfinite(outcome.error) else self.second
+            return
         worst = self.rank(self.leaders[-1]) if len(self.leaders) == LEADERS else (math.inf, 0)
         if math.isfinite(outcome.error) and self.rank(outcome) < worst:
-            self.leaders = sorted([*self.leaders, outcome], key=self.rank)[:LEADERS]
+            others = [other for other in self.leaders if other.tree is not outcome.tree]
+            self.leaders = sorted([*others, outcome], key=self.rank)[:LEADERS]
 
     # --- checkpoints ---
 
     def state(self) -> dict[str, Any]:
-        """Return data, errors and leaders in JSON values."""
+        """Return data, errors and fits in JSON values."""
         return {
             "data": data_state(self.data),
             "errors": list(self.errors.items()),
             "leaders": [fit_state(outcome) for outcome in self.leaders],
+            "refused": sorted(self.refused),
+            "second": fit_state(self.second),
         }
 
     def restore(self, state: ScorerState) -> None:
-        """Take over errors and leaders that :meth:`state` returned."""
-        self.errors = dict(state["errors"])
+        """Take over errors and fits that :meth:`state` returned."""
+        self.errors, self.refused = dict(state["errors"]), frozenset(state["refused"])
+        self.second = fit_from(state["second"])
         self.leaders = [outcome for outcome in map(fit_from, state["leaders"]) if outcome is not None]
+
+
+def _finite(error: float) -> float:
+    return error if math.isfinite(error) else math.inf

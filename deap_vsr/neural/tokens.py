@@ -112,6 +112,10 @@ class Library:
         """What stands for no parent, or no sibling."""
         return len(self.names)
 
+    def knows(self, tree: Sequence[Node]) -> bool:
+        """Whether all nodes of a tree have a token."""
+        return all(_name(node) in self.names for node in tree)
+
     def tokens(self, tree: Sequence[Node]) -> list[int]:
         """Return the tokens of a tree, one a node; ValueError for a node that the library does not know."""
         return [self.names.index(_name(node)) for node in tree]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-import torch
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import VsrError
 from deap_vsr.files import checked
+from deap_vsr.neural.adam import Adam, AdamState
 from deap_vsr.neural.meld import melded, toolbox_of
 from deap_vsr.neural.objectives import (
     OBJECTIVES,
@@ -26,12 +26,14 @@ from deap_vsr.neural.objectives import (
 from deap_vsr.neural.policy import Policy, Samples, Writer, score
 from deap_vsr.neural.queue import Queue
 from deap_vsr.neural.scoring import Scorer, ScorerState
+from deap_vsr.neural.shorten import shorter
 from deap_vsr.neural.tokens import Form, Library
 from deap_vsr.search.checkpoint import check_trees, data_from, expect, restoring
 from deap_vsr.search.contract import Task
 from deap_vsr.search.schema import Count
-from deap_vsr.tree import MaskedTree
+from deap_vsr.tree import MaskedTree, Vocabulary, is_mutable, is_variable
 from deap_vsr.tree.operators import Array, Flags
+from deap_vsr.tree.simplify import skeleton_key
 
 if TYPE_CHECKING:
     from deap_vsr.neural.regressor import NeuralRegressor
@@ -74,9 +76,22 @@ class TrainingState(TypedDict):
     rng: dict[str, Any]
     scorer: ScorerState
     policy: dict[str, list[Any]]
-    adam: list[tuple[Count, dict[str, Any]]]
+    adam: AdamState
     queue: list[tuple[float, int, list[Count]]]
     numbers: tuple[float, Count, Count, Count, float, Count]
+
+
+def with_what_is_open(task: Task) -> Task:
+    """Return a task that offers the variables of the sub-trees that are written anew as well.
+
+    They are there where a round before came to no form that holds: the next one has to find their part, too.
+    """
+    grown = task.candidates[0] if task.candidates else None
+    if grown is None or all(grown.mask):
+        return task
+    column = Vocabulary().column
+    lost = [column(node) for node in grown if is_mutable(node) and is_variable(node)]
+    return replace(task, columns=tuple(sorted({*task.columns, *(i for i in lost if i is not None)})))
 
 
 class Training:
@@ -95,6 +110,7 @@ class Training:
     def __init__(self, regressor: NeuralRegressor, task: Task) -> None:
         if regressor.objective not in OBJECTIVES:
             raise VsrError(f"objective is {regressor.objective!r}, expected one of {', '.join(OBJECTIVES)}")
+        task = with_what_is_open(task)
         self.regressor, self.task = regressor, task
         form = Form.of(task.candidates[0] if task.candidates else None)
         library = Library.of(task.function_set, task.columns, form.frozen, regressor.coefficients)
@@ -112,7 +128,8 @@ class Training:
         self.rng = np.random.default_rng(int(task.rng.integers(2**63)) if resume is None else 0)
         names = ("optimizer", "gradient", "max_iterations", "n_starts")
         how = {name: getattr(regressor, name) for name in names}
-        self.scorer = Scorer(data, task.budget, task.target, how, regressor.map)
+        refused = frozenset(map(skeleton_key, task.refused))
+        self.scorer = Scorer(data, task.budget, task.target, how, regressor.map, refused=refused)
         self._begin()
         if resume is not None:
             with restoring():
@@ -122,7 +139,7 @@ class Training:
         """Begin with a policy that has learnt nothing."""
         regressor = self.regressor
         self.policy = Policy(len(self.writer.library), regressor.hidden, self.rng, regressor.clip)
-        self.adam = torch.optim.Adam(list(self.policy.weights.values()), lr=regressor.learning_rate)
+        self.adam = Adam(self.policy.weights, regressor.learning_rate)
         self.queue, self.average = Queue(regressor.queue), Average(regressor.average)
         self.reached, self.waited = math.inf, 0
 
@@ -157,7 +174,26 @@ class Training:
             if self.waited >= (self.regressor.patience or math.inf):
                 self._begin()
             self._tell(samples, errors, entropy)
-        return self.scorer.leaders
+        if self.regressor.shorten:
+            self._shorten()
+        return self.scorer.candidates
+
+    def _shorten(self) -> None:
+        """Take operators out of what solves the task, as long as it does.
+
+        The first formula that does is seldom short, and its constants hide one another: what they are of the next
+        variable is then no simple formula.
+        """
+        best = None
+        while self.scorer.solved and self.scorer.best is not best:
+            best = self.scorer.best
+            assert best is not None
+            trees = list(filter(self.writer.library.knows, shorter(best.tree)))
+            if not trees:
+                break
+            legal = self.writer.replay([self.writer.library.tokens(tree) for tree in trees]).legal
+            if self.scorer.score([tree for tree, keeps in zip(trees, legal, strict=True) if keeps]) is None:
+                break
 
     def _over(self) -> bool:
         most = self.regressor.max_samples
@@ -191,9 +227,7 @@ class Training:
         elif len(self.queue):
             drawn = self.writer.replay(self.queue.draw(regressor.queue_draws, self.rng))
             loss = loss + queue_loss(score(self.policy, drawn, regressor.gamma)[0], regressor.queue_weight)
-        self.adam.zero_grad()
-        loss.backward()
-        self.adam.step()
+        self.adam.step(loss)
         return float(entropy.detach().mean())
 
     # --- progress and checkpoints ---
@@ -209,12 +243,11 @@ class Training:
         self.task.tell(best.error, best.trees[0], self._state)
 
     def _state(self) -> dict[str, Any]:
-        adam = self.adam.state_dict()["state"]
         return {
             "rng": self.rng.bit_generator.state,
             "scorer": self.scorer.state(),
             "policy": self.policy.state(),
-            "adam": [[i, {name: value.tolist() for name, value in moments.items()}] for i, moments in adam.items()],
+            "adam": self.adam.state(),
             "queue": self.queue.state(),
             "numbers": [self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited],
         }
@@ -222,11 +255,10 @@ class Training:
     def _restore(self, state: TrainingState) -> None:
         self.rng.bit_generator.state = state["rng"]
         self.scorer.restore(state["scorer"])
-        check_trees([outcome.tree for outcome in self.scorer.leaders], self.task.n_vars)
+        check_trees([outcome.tree for outcome in self.scorer.candidates], self.task.n_vars)
         known = len(self.writer.library)
         expect(all(max(tokens, default=0) < known for *_, tokens in state["queue"]), f"tokens below {known}")
         self.policy.restore(state["policy"])
-        moments = {int(i): {name: torch.tensor(value) for name, value in kept.items()} for i, kept in state["adam"]}
-        self.adam.load_state_dict(self.adam.state_dict() | {"state": moments})
+        self.adam.restore(state["adam"])
         self.queue.restore(state["queue"])
         self.average.value, self.samples, self.stale, self.iterations, self.reached, self.waited = state["numbers"]

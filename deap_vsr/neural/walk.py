@@ -29,6 +29,7 @@ class State:
     sampled : tokens that were sampled, in all slots
     constants : open constants among them, those that stay in a slot not counted
     has_variable : whether one of them has a variable
+    last_untouched : whether the present slot is the last one, and all others have stayed as they were
     fresh : whether there is no form
     """
 
@@ -43,6 +44,7 @@ class State:
     sampled: Indices
     constants: Indices
     has_variable: Flags
+    last_untouched: Flags
     fresh: bool
 
 
@@ -59,7 +61,8 @@ class Walk:
         self.items = np.array([*tokens, SLOT])  # one more, so that what is finished may look
         slots = self.items[:-1] == SLOT
         self.slots_after = np.append(slots.sum() - np.cumsum(slots), 0)
-        self.max_length = max(max_length, int(slots.sum()))
+        self.n_slots = int(slots.sum())
+        self.max_length = max(max_length, self.n_slots)
         self.max_steps = int((~slots).sum()) + self.max_length
         self.parent = np.full((n_rows, self.max_steps + 2), library.empty)
         self.sibling = np.full_like(self.parent, library.empty)
@@ -92,18 +95,21 @@ class Walk:
         parent = self.parent[rows, top]
         arities = np.append(self.library.arities, 0)
         grown, sampled = self.grown[rows], self.sampled[rows]
+        after = self.slots_after[self.place[rows]]
+        untouched = (sampled == self.n_slots - 1) & ~self.has_variable[rows]
         return State(
             parent,
             self.sibling[rows, top],
             arities[parent],
             self.in_trig[rows, top],
             self.open[rows],
-            self.max_length - sampled - self.slots_after[self.place[rows]],
+            self.max_length - sampled - after,
             grown == 0,
             grown,
             sampled,
             self.constants[rows],
             self.has_variable[rows],
+            (after == 0) & (grown == 0) & untouched,
             self.form.fresh,
         )
 

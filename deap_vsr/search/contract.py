@@ -57,6 +57,7 @@ class Task:
         returns JSON values from which `regress` can go on. A regressor that never calls it is not seen to progress,
         and starts its round anew when a run is resumed.
     resume : what `state` returned, if the task goes on from there
+    refused : formulas that fitted a task before, and did not hold in the experiment that followed: they are no answer
     """
 
     candidates: Sequence[MaskedTree]
@@ -72,6 +73,7 @@ class Task:
     tell: Callable[[float, MaskedTree, Callable[[], dict[str, Any]]], None] = lambda error, tree, state: None
     resume: dict[str, Any] | None = None
     rivals: bool = False
+    refused: Sequence[MaskedTree] = ()
 
 
 class Regressor(Protocol):

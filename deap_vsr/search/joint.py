@@ -66,9 +66,10 @@ class Joint:
 
         # Where nothing is frozen nothing is known to be right, and a pool without slots cannot grow: all may be needed.
         columns = new if any(tree.slots and not all(tree.mask) for tree in pool) else freed
+        refused = [state.tree for state in states if not state.holds]
         task = Task(
             pool, draw, lab.function_set, columns, lab.n_vars, lab.budget, known.target, lab.rng, effort, lab.evidence,
-            tell=known.tell, resume=known.resume,
+            tell=known.tell, resume=known.resume, refused=refused,
         )  # fmt: skip
         found = self.regressor.regress(task)[: self.options.pool_size]
         yield [Grown(candidate.tree, states[0], candidate.constants[:1]) for candidate in found]

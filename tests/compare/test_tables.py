@@ -124,6 +124,17 @@ def test_medians_stand_in_the_paper_s_layout_with_its_figures_beside_them():
     assert "other draws of the same distribution" in table.note
 
 
+def test_the_rows_of_the_paper_s_policies_are_ours_with_its_figures_beside_them():
+    names = {"dsr": "DSR", "pqt": "PQT", "vpg": "VPG", "gpmeld": "GPMeld"}
+    rows = [row_of(prefix + name, 0.5, set="trigonometric/sincosinv") for prefix in ("", "vsr-") for name in names]
+    (table,) = tables.median_tables(rows)
+    methods = [cell.text for cell in column(table, "method")]
+    beside = dict(zip(methods, (cell.paper for cell in column(table, "(2,1,1)")), strict=True))
+    assert {name: beside[name] for name in names} == {"dsr": "0.439", "pqt": "0.485", "vpg": "0.008", "gpmeld": "<1E-6"}
+    assert not any(beside[f"vsr-{name}"] for name in names)  # the paper has no vertical search over them
+    assert not {f"{theirs} (paper only)" for theirs in names.values()} & set(methods)
+
+
 def test_where_the_paper_has_no_figures_none_are_shown():
     (table,) = tables.median_tables([row_of("gp", 0.5, set="my/folder", group="", problem="my/folder/a.json")])
     assert table.columns == ("set", "noise", "method", "all")

@@ -304,8 +304,9 @@ def test_threads_and_spawned_processes_give_the_same_fits():
         assert list(pool.map(_fitted, TEXTS)) == serial
 
 
-def test_importing_the_packages_does_not_import_numba_or_sympy():
-    code = "import sys, deap_vsr, deap_vsr.engine, cfg_mcts; print([m for m in ('numba', 'sympy') if m in sys.modules])"
+def test_importing_the_packages_does_not_import_numba_sympy_or_torch():
+    code = "import sys, deap_vsr, deap_vsr.engine, deap_vsr.methods, cfg_mcts; "
+    code += "print([m for m in ('numba', 'sympy', 'torch') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 

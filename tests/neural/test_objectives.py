@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from deap_vsr import MaskedTree
+from deap_vsr.neural.adam import Adam
 from deap_vsr.neural.meld import Meld, melded, toolbox_of
 from deap_vsr.neural.objectives import (
     Average,
@@ -77,11 +78,31 @@ def test_the_gradient_of_each_loss_is_that_of_finite_differences(name, clip):
         assert exact == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5, abs=1e-8)
 
 
+def test_adam_takes_the_steps_of_that_of_torch():
+    rng = np.random.default_rng(0)
+    start = {"a": rng.normal(size=(3, 2)), "b": rng.normal(size=4)}
+    ours, theirs = ({name: torch.tensor(value, requires_grad=True) for name, value in start.items()} for _ in range(2))
+    reference = torch.optim.Adam(list(theirs.values()), lr=0.1)
+    own = Adam(ours, 0.1)
+
+    def loss(weights):
+        return (weights["a"] ** 2).sum() * (1.0 + weights["b"][0] ** 2) + torch.sin(weights["b"]).sum()
+
+    for _ in range(5):
+        own.step(loss(ours))
+        reference.zero_grad()
+        loss(theirs).backward()
+        reference.step()
+        for name in start:
+            assert ours[name].detach().numpy() == pytest.approx(theirs[name].detach().numpy(), rel=1e-12)
+
+
 def test_forced_tokens_have_no_part_in_the_log_probability():
     rng = np.random.default_rng(0)
-    tree = MaskedTree.from_infix("x1*C").with_mask([0, 0, 1])
+    tree = MaskedTree.from_infix("x1*C*x2").with_mask([0, 0, 0, 1, 1])
     form = Form.of(tree)
-    writer = Writer(Library.of(("add", "const"), (1,), form.frozen), form, Rules(stay=0.25))
+    writer = Writer(Library.of(("const",), (1,), form.frozen), form, Rules(stay=0.25))
+    # One slot stays; that in the other one x2 is written is no choice then.
     neglogp, _ = score(Policy(len(writer.library), 4, rng), writer.replay([writer.library.tokens(tree)]), 0.7)
     assert neglogp.item() == pytest.approx(-np.log(0.25), rel=1e-5)
 

@@ -12,8 +12,10 @@ from deap_vsr.engine.fitting import fit
 from deap_vsr.methods import METHODS, OURS, Options
 from deap_vsr.neural.methods import BASELINES, baseline
 from deap_vsr.neural.regressor import NeuralRegressor
+from deap_vsr.neural.training import Training
 from deap_vsr.search.checkpoint import _plain
 from deap_vsr.testing import GrowingContract, HorizontalContract, RegressorContract, make_task
+from deap_vsr.tree import is_mutable
 from deap_vsr.tree.simplify import skeleton_key
 
 LAW = "feynman-unit/I.39.22"
@@ -69,6 +71,53 @@ def test_only_the_new_variable_is_written_into_slots():
         assert "x1" not in [node.name for node in candidate.tree[2:]]
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_operators_are_taken_out_of_what_solves_a_task(frozen):
+    long = MaskedTree.from_infix(f"{2.5 if frozen else 'C'} + (x1 - x1*C)*(x1/x1)")
+    long = long.with_mask([0, 0, *[1] * (len(long) - 2)]) if frozen else long
+    task = make_task(lambda X: 2.5 + 3.0 * X[:, 0], [long], (0,), evaluations=10_000)
+    as_it_was, *_ = NeuralRegressor(shorten=False).regress(task)
+    assert as_it_was.tree.to_infix(skeleton=True) == long.to_infix(skeleton=True)
+    best, *_ = NeuralRegressor().regress(task)
+    assert best.errors.max() <= task.target
+    assert len(best.tree) == 5
+    if frozen:
+        assert [node.name for node in best.tree if not is_mutable(node)] == ["add", "2.5"]
+
+
+def test_of_a_batch_the_best_are_fitted_to_the_end():
+    task = make_task(lambda X: np.sin(1.3 * X[:, 0]), evaluations=10_000)
+    own = NeuralRegressor(max_iterations=1)
+    scorer = Training(own, task).scorer
+    good, bad = (MaskedTree.from_infix(text) for text in ("sin(C*x1)", "x2*sin(C*x2)"))
+    cut = fit(good, scorer.data, max_iterations=1, n_starts=0), fit(bad, scorer.data, max_iterations=1, n_starts=0)
+    assert all("iterations" in one.stopped for one in cut)
+    errors = scorer.score([good, bad]).errors
+    assert errors[0] < 1e-20 < cut[0].error < cut[1].error
+    assert errors[1] == cut[1].error
+    assert len(scorer.leaders) == 2
+
+
+def test_a_formula_that_did_not_hold_is_no_answer_and_is_not_lost():
+    refused = MaskedTree.from_infix("x1 + C")
+    task = make_task(lambda X: X[:, 0] + 2.0, [refused], (0,), evaluations=200_000)
+    first, *_ = NeuralRegressor().regress(replace(task))
+    assert first.tree.to_infix(skeleton=True) == "x1 + C"
+    best, *others = NeuralRegressor(max_samples=2_000).regress(replace(task, refused=[refused]))
+    assert best.errors.max() <= task.target
+    assert skeleton_key(best.tree) != skeleton_key(refused)
+    assert skeleton_key(others[-1].tree) == skeleton_key(refused)
+
+
+@pytest.mark.parametrize("name", ["dsr", "gpmeld"])
+def test_a_variable_whose_round_came_to_nothing_is_offered_again(name):
+    form = MaskedTree.from_infix("2.5 + x1*C").with_mask([0, 0, 1, 1, 1])
+    task = make_task(lambda X: 2.5 + X[:, 0] * X[:, 1], [form], (1,), evaluations=50_000)
+    best, *_ = BASELINES[name].regress(task)
+    assert best.errors.max() <= task.target
+    assert [node.name for node in best.tree[:2]] == ["add", "2.5"]
+
+
 @pytest.mark.parametrize("name", ["dsr", "vpg", "gpmeld"])
 def test_a_resumed_run_ends_as_an_uninterrupted_one(name):
     told = []
@@ -85,6 +134,14 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(name):
     whole = run(None, keep=True)
     assert len(told) > 2
     assert run(json.loads(told[1]), keep=False) == whole
+
+
+def test_training_does_not_bring_in_the_compiler_of_torch(run_python):
+    said = run_python(
+        "import sys; from deap_vsr import discover; "
+        "discover('feynman-unit/I.12.1', 'dsr', max_evaluations=2000); print('torch._dynamo' in sys.modules)"
+    )
+    assert said.strip() == "False"
 
 
 def test_the_threads_of_torch_are_as_before():
@@ -154,8 +211,9 @@ def test_a_grammar_of_one_s_own_is_refused():
 
 SCRIPT = """
 from deap_vsr import discover
-result = discover("feynman-unit/I.12.1", "vsr-gpmeld", seed=3, max_evaluations=2000)
-print(result.expression, result.evaluations, result.oracle_queries)
+for method in ("dsr", "pqt", "vpg", "vsr-gpmeld"):
+    result = discover("feynman-unit/I.12.1", method, seed=3, max_evaluations=2000)
+    print(result.expression, result.evaluations, result.oracle_queries)
 """
 
 

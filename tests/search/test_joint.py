@@ -49,6 +49,13 @@ def run(regressor, asked, schedule=((0,), (1,), (2,)), options=None, **limits):
     return vertical(lab, Joint(regressor, options or JointOptions()), schedule)
 
 
+def test_a_regressor_is_told_what_did_not_hold():
+    regressor = Scripted(["x1 + C"], ["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"])
+    assert run(regressor, oracle(), queries=20_000).stopped_by == "found"
+    refused = [[tree.to_infix(skeleton=True) for tree in task.refused] for task in regressor.tasks]
+    assert refused == [[], ["x1 + C"], [], []]
+
+
 def test_rounds_free_one_group_after_the_other_and_grow_the_frozen_form():
     regressor, asked = Scripted(["C*x1"], ["C*x1*x2"], ["C*x1*x2/x3"]), oracle()
     outcome = run(regressor, asked, queries=10_000)
