@@ -323,24 +323,19 @@ def discover(
     if time_limit is None and max_evaluations is None and max_queries is None:
         time_limit = DEFAULT_SECONDS
     results = Results()
+    # Whoever hands an Equation over runs a benchmark, and knows what few points are.
+    hinted = _is_attacked(chosen, options) and not isinstance(problem, Equation)
     with narrated(verbose, progress) as tell:
         for door in found:
             budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
-            lab = Lab(door.oracle, budget, np.random.default_rng(seed), log=door.log, batch=batch)
-            lab.verify = n_points
-            # Whoever hands an Equation over runs a benchmark, and knows.
-            hinted = _is_attacked(chosen, options) and not isinstance(problem, Equation)
-            few = hint(lab, points_to_attack(lab, lab.n_vars)) if hinted else ""
-            if few:
-                logger.warning(few)
-            # What overflows or is no number is seen by its value; a user need not read of it. An oracle may warn.
-            with np.errstate(all="ignore"):
-                results[door.label] = _result(door, lab, chosen, options, seed, noise, tell)
+            lab = Lab(door.oracle, budget, np.random.default_rng(seed), log=door.log, batch=batch, verify=n_points)
+            results[door.label] = _result(door, lab, chosen, options, seed, noise, tell, hinted)
             if results[door.label].stopped_by == "interrupted":
                 break
     return results if found[0].label else results[""]
 
 
+@np.errstate(all="ignore")  # what overflows or is no number is seen by its value; an oracle may still warn
 def _result(
     door: Door,
     lab: Lab,
@@ -349,8 +344,12 @@ def _result(
     seed: int,
     noise: Noise | float,
     tell: Callable[[Progress], None],
+    hinted: bool,
 ) -> Result:
     """Search behind one door, and attack what is found."""
+    few = hint(lab, points_to_attack(lab, lab.n_vars)) if hinted else ""
+    if few:
+        logger.warning(few)
     compile_kernels()  # on nobody's clock
     if method.extra is not None:
         import_module(method.extra[0])

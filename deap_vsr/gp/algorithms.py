@@ -206,15 +206,13 @@ def eaMasked(
         everybody = _once([*population, *offspring])
         trials = Dataset.of(draw() if callable(draw) else draw)
         fits = mapped(toolbox, functools.partial(evaluate, trials=trials), [_opened(one) for one in everybody])
-        if any(outcome is None for outcome in fits):  # cut short
-            parents = len(_once(population))
-            if generation > first and any(outcome is None for outcome in fits[:parents]):
-                break  # the generation before stands
-            everybody = [one for one, outcome in zip(everybody, fits, strict=True) if outcome is not None]
-            fits = [outcome for outcome in fits if outcome is not None]
-        for individual, outcome in zip(everybody, fits, strict=True):
+        if generation > first and any(outcome is None for outcome in fits[: len(_once(population))]):
+            break  # cut short among the parents: the generation before stands
+        fitted = [(one, outcome) for one, outcome in zip(everybody, fits, strict=True) if outcome is not None]
+        for individual, outcome in fitted:
             assignFit(individual, outcome)
-        fit_of = {id(individual): outcome for individual, outcome in zip(everybody, fits, strict=True)}
+        everybody = [individual for individual, _ in fitted]
+        fit_of = {id(individual): outcome for individual, outcome in fitted}
         population = _selected(everybody, fit_of, toolbox, size, elite)
         if outcomes is not None:
             outcomes[:] = [fit_of[id(individual)] for individual in population]

@@ -68,6 +68,7 @@ class Lab:
     batch : points that are handed to the oracle at once, at the most; default: no limit
         A batch is handed over whole, whatever time it takes, unless the oracle is not `vectorized`. Within it, dear
         variables change seldom (:attr:`deap_vsr.Variable.cost`).
+    verify : fresh points that an answer is attacked with; default: as many as is usual
 
     Attributes
     ----------
@@ -83,6 +84,7 @@ class Lab:
         log: str | Path | Log | None = None,
         pset: gp.PrimitiveSetTyped | None = None,
         batch: int | None = None,
+        verify: int | None = None,
     ) -> None:
         self.oracle = oracle
         self.variables: tuple[Variable, ...] = tuple(oracle.variables)
@@ -97,8 +99,7 @@ class Lab:
         self.log = log if isinstance(log, Log) else Log(names, log)
         self.pset = pset
         self.evidence: Evidence = Exact()
-        self.verify: int | None = None
-        """Fresh points that an answer is attacked with; None: as many as is usual."""
+        self.verify = verify
         self._warned = np.geterr()  # how whoever makes the oracle wants its arithmetic; ours is silent in a search
         self._pace = [0.0]  # and, once it is known, how many seconds a point takes; parts share it
         self._late = [0.0]  # seconds for which it was asked behind the time limit, in all; parts share it

@@ -229,9 +229,10 @@ class Workers:
     def _started(self) -> Executor:
         if not self.processes:
             return ThreadPoolExecutor(self.count, "vsr-worker")
-        from joblib.externals.loky import get_reusable_executor
+        from joblib.externals.loky import ProcessPoolExecutor
 
-        return get_reusable_executor(max_workers=self.count)
+        # One of its own: the reusable one of a process is joblib's, whose Parallel cannot go on with another's.
+        return ProcessPoolExecutor(self.count)
 
 
 def _tried(call: Callable[[Any], Any], point: Any) -> Any:

@@ -189,6 +189,15 @@ def test_noise_is_that_of_the_place_of_a_point_whoever_answers_first():
     assert oracle(backwards, noise=0.5, seed=4, workers=3).evaluate(X).tolist() == alone.tolist()
 
 
+def test_processes_and_joblib_share_a_program():
+    from joblib import Parallel, delayed
+
+    asked = oracle(lambda T, p: T * p, workers=2, processes=True)
+    assert np.array_equal(asked.evaluate(X), X[:, 0] * X[:, 1])
+    assert Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(3)) == [0, 1, 2]
+    assert np.array_equal(asked.evaluate(X), X[:, 0] * X[:, 1])
+
+
 def test_processes_answer_as_threads_do():
     many = np.random.default_rng(0).uniform([1, 3], [2, 5], (20, 2))
     asked = oracle(lambda T, p: math.exp(T) * p, workers=2, processes=True)
