@@ -51,16 +51,18 @@ class Family:
         return Family(self.thetas, self.values[part], self.nodes[part], self.costs[part])
 
 
-def inner_constants(target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS) -> Iterator[Step]:
+def inner_constants(
+    target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS, first: int = 0
+) -> Iterator[Step]:
     """Yield, family by family, forms to be fitted; their constants are starts only.
 
     `counts` says among how many columns sums of 1, 2, ... terms are looked for; `n_inner` how many of the first atoms
-    are tried as g.
+    are tried as g, from the number `first` on.
     """
     table = target.table
     if not {"add", "mul"} <= table.allowed:
         return
-    for index, atom in enumerate(table.atoms[:n_inner]):
+    for index, atom in enumerate(table.atoms[first:n_inner], first):
         g = table.values(n_inner)[index]
         if not np.isfinite(g).all():
             continue

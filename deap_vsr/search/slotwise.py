@@ -104,6 +104,8 @@ class SlotOptions:
     """In noise, whether points are so few that all formulas that are followed share one table, at one setting."""
     thrifty: bool = False
     """Whether points are so few that variables are freed as they come, and not tried beforehand."""
+    tried: bool = False
+    """In noise, whether points are so many that each variable is tried alone beforehand."""
 
     @classmethod
     def of(cls, evidence: Evidence, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
@@ -127,7 +129,7 @@ class SlotOptions:
         sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
         plenty = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
         if queries >= PLENTY * n_vars:
-            return plenty
+            return replace(plenty, tried=True)
         a_round = queries / (n_vars + 1)  # as much is left for the end
         if a_round < FEW:
             J = int(np.clip(a_round / 5, 8, 12))
@@ -245,6 +247,21 @@ class Slotwise:
             if setting is not None:
                 lab.facts["setting"] = setting
         return setting
+
+    def simplest_first(self, columns: Sequence[int], lab: Lab) -> list[int]:
+        """Return variables in noise in the order in which they are freed: those of the simplest reduced forms first.
+
+        What is found first is known from few data; of a simple form little can be mistaken.
+        """
+        if not self.options.tried or len(columns) < 2:
+            return list(columns)
+        start, simple = State.start(), {}
+        for column in columns:
+            held_at = self.held_at(column, len(columns) - 1, lab)
+            if held_at is not None:
+                found = self._solved(start.tree, (), column, self.options.sweeps[0], lab, "cheap", held_at)
+                simple[column] = simplicity(found)
+        return sorted(columns, key=lambda column: simple.get(column, simplicity(None)))
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
         """Return fresh joint data at the settings of the tables, enough for the most constants, if there are some."""

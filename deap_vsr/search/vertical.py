@@ -202,6 +202,8 @@ class Beam:
             options = self.expansion.options.within(queries, n_rounds, 2 * CHECK_POINTS)
             self.expansion = replace(self.expansion, options=options)
         waiting = list(self.columns)
+        if isinstance(self.expansion, Slotwise) and order is None:
+            waiting = self.expansion.simplest_first(waiting, self.lab)
         while waiting:
             column, states = self._next(waiting)
             if column is None:  # nothing that is left can be seen

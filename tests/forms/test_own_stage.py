@@ -66,6 +66,17 @@ def test_a_stage_of_ones_own_finds_what_the_others_do_not():
     np.testing.assert_allclose(found.constants, [(a, b, -c) for a, b, c in ROWS], rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("law", "form"),
+    [
+        (lambda x, a, b, c: a / (1.0 + 8.0 * np.exp(-2.0 * c * x)), "1/(C/exp(C*x1) + C)"),
+        (lambda x, a, b, c: a * np.sqrt(0.3 + np.exp(-2.0 * c * x)), "sqrt(C/exp(C*x1) + C)"),
+    ],
+)
+def test_behind_a_function_a_number_within_another_is_found_in_noise(law, form):
+    assert skeletons(solve(STAGES, law, effort="most", noise=0.002))[0] == form
+
+
 def test_in_noise_as_well_if_it_has_few_constants():
     noise = 0.002
     assert DECAY not in skeletons(solve(STAGES, noise=noise))

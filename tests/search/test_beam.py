@@ -64,6 +64,14 @@ def test_settings_are_chosen_at_which_the_variable_is_seen():
     assert settings[:, 1].min() > 2.0
 
 
+def test_variables_of_simple_forms_are_freed_first_where_points_are_many():
+    asked = law("x3*(1 + 2*exp(-x1*x2))*x4/3", 4)
+    options = SlotOptions.in_noise()
+    assert Slotwise(FormsRegressor(), options).simplest_first([0, 1, 2, 3], lab_of(asked))[:2] == [2, 3]
+    few = SlotOptions.in_noise(2000, 4)
+    assert Slotwise(FormsRegressor(), few).simplest_first([0, 1, 2, 3], lab_of(asked)) == [0, 1, 2, 3]
+
+
 def test_a_variable_that_is_not_seen_has_no_settings():
     assert settings_that_show(lab_of(law("x1")), 1, 3) is None
 
