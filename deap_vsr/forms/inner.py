@@ -51,9 +51,7 @@ class Family:
         return Family(self.thetas, self.values[part], self.nodes[part], self.costs[part])
 
 
-def inner_constants(
-    target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS, first: int = 0
-) -> Iterator[Step]:
+def inner_constants(target: Target, n_inner: int = 4, counts: Sequence[int] = PAIRS, first: int = 0) -> Iterator[Step]:
     """Yield, family by family, forms to be fitted; their constants are starts only.
 
     `counts` says among how many columns sums of 1, 2, ... terms are looked for; `n_inner` how many of the first atoms

@@ -229,10 +229,11 @@ class Workers:
     def _started(self) -> Executor:
         if not self.processes:
             return ThreadPoolExecutor(self.count, "vsr-worker")
-        from joblib.externals.loky import ProcessPoolExecutor
+        from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[attr-defined]
 
         # One of its own: the reusable one of a process is joblib's, whose Parallel cannot go on with another's.
-        return ProcessPoolExecutor(self.count)
+        pool: Executor = ProcessPoolExecutor(self.count)
+        return pool
 
 
 def _tried(call: Callable[[Any], Any], point: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Two constants that may be one: C1*u + C2*v is C1*(u - v) where C2 is -C1, and so shorter by a number.
+"""Constants that may be one: C1*u + C2*v is C1*(u - v) where C2 is -C1, and so shorter by a number.
 
 One is what laws begin with: 1 - exp(-C*x), log(1 + C*x). A form that is found as a sum has a constant more, which noise
 keeps from being exactly that of the law, and which would be a slot of its own in the rounds to come.
@@ -26,7 +26,7 @@ def merged(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree
             continue
         terms = [_Term.of(nodes) for nodes in _terms(tree, position)]
         whole = tree.searchSubtree(position)
-        for nodes in (*_as_one(terms, "sub" in function_set), *_logarithms(terms)):
+        for nodes in (*_as_one(terms, "sub" in function_set), *_logarithms(terms), *_fractions(terms, function_set)):
             yield MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]])
 
 
@@ -143,3 +143,41 @@ def _logarithms(terms: Sequence[_Term]) -> Iterator[Nodes]:
         if term.coefficient is not None:
             log = (node_from_name("mul"), term.coefficient, *log)
         yield _joined([*(other.nodes for k, other in enumerate(terms) if k not in (i, alone[0])), log])
+
+
+def _fractions(terms: Sequence[_Term], function_set: Sequence[str]) -> Iterator[Nodes]:
+    """Yield the sum C1 + C2/(u + C3) as 1/(C + C/u), a saturation: of three constants one is made of the others."""
+    if "inv" not in function_set and "div" not in function_set:
+        return
+    alone = [i for i, term in enumerate(terms) if term.coefficient is not None and term.rest == (ONE,)]
+    for i, term in enumerate(terms):
+        if not alone or i == alone[0] or term.coefficient is None:
+            continue
+        below = _below(term.rest)
+        inner = [_Term.of(nodes) for nodes in _terms(MaskedTree(term.rest), below)] if below else []
+        shifts = [part.coefficient for part in inner if part.coefficient is not None and part.rest == (ONE,)]
+        others = [part for part in inner if part.rest != (ONE,)]
+        level = terms[alone[0]].coefficient
+        if len(shifts) != 1 or len(others) != 1 or level is None or not level.value * shifts[0].value:
+            continue
+        if not 1.0 / WITHIN <= -term.coefficient.value / (level.value * shifts[0].value) <= WITHIN:
+            continue
+        own = others[0].coefficient
+        share = Constant(shifts[0].value / level.value / (1.0 if own is None or not own.value else own.value))
+        bracket = _joined([(Constant(1.0 / level.value),), _quotient(share, others[0].rest, function_set)])
+        whole = _quotient(ONE, bracket, function_set)
+        yield _joined([*(other.nodes for k, other in enumerate(terms) if k not in (i, alone[0])), whole])
+
+
+def _below(nodes: Nodes) -> int:
+    """Return where what is below a fraction line begins, above which there is 1; 0 if there is none."""
+    if nodes[0].name == "div" and isinstance(nodes[1], Constant) and nodes[1].value == 1.0 and not is_open(nodes[1]):
+        return 2
+    return int(nodes[0].name == "inv")
+
+
+def _quotient(above: Constant, below: Nodes, function_set: Sequence[str]) -> Nodes:
+    if "div" in function_set:
+        return (node_from_name("div"), above, *below)
+    inverse: Nodes = (node_from_name("inv"), *below)
+    return inverse if above == ONE else (node_from_name("mul"), above, *inverse)

@@ -27,6 +27,10 @@ def fitted(text):
         ("3.0*sin(x1) + 30.0", []),
         ("3.0*log(x1 + 2.5) + -2.7", ["-2.7*(1 - log(x1 + 2.5))", "3*log(1 + 0.4*x1)"]),
         ("3.0*log(x1 + 2.5) + 9.0", ["3*log(1 + 0.4*x1)"]),
+        ("0.5 + -1.02/(x1*x2 + 2.0)", ["1/(2 + 4/(x1*x2))"]),
+        ("0.5 + -1.02/(8.0*x1 + 2.0)", ["1/(2 + 0.5/x1)"]),
+        ("0.5 + -2.02/(x1 + 2.0)", []),
+        ("0.5 + -1.02/(x1 + x2 + 2.0)", []),
     ],
 )
 def test_a_constant_less(text, expected):
@@ -45,6 +49,7 @@ def test_nothing_is_merged_where_the_operators_cannot_say_it():
         (lambda x: 3.0 * (1.0 - np.exp(-0.7 * x)), "3.01 + -2.98*exp(-0.69*x1)", "C*(exp(C*x1) - 1)"),
         (lambda x: 2.0 * np.log(1.0 + 0.4 * x), "2.01*log(x1 + 2.4) + -1.8", "C*log(1 + C*x1)"),
         (lambda x: 2.0 * x**1.5, "2.0*x1**1.501", "C*x1**1.5"),
+        (lambda x: x**2 / (1.0 + 0.7 * x**2), "1.43 + -2.0/(x1*x1 + 1.42)", "1/(C + 1/(x1*x1))"),
     ],
 )
 def test_in_noise_a_formula_loses_the_constant_that_it_has_too_many(law, found, skeleton):
