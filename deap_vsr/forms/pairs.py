@@ -25,8 +25,9 @@ FACTORS = np.geomspace(0.05, 25.0, 28)
 TURNS = np.arange(0.5, 25.0, 0.5)
 SHIFTS = np.geomspace(0.03, 10.0, 12)
 EXPONENTS = np.concatenate([np.arange(-4.0, 0.0, 0.25), np.arange(0.25, 4.25, 0.25)])
-#: Functions of which two are tried together, at the most; pairs of columns nearer to each other than this are one.
-MAX_FUNCTIONS, ALIKE = 6, 1e-9
+#: Functions of which two are tried together, at the most: exp, sin, cos, and the four usual ones of a shift; pairs of
+#: columns nearer to each other than this are one.
+MAX_FUNCTIONS, ALIKE = 7, 1e-9
 #: Steps are made of so many of the best pairs of functions, sums and products.
 MAX_FORMS = 24
 
@@ -64,7 +65,7 @@ def two_inner_constants(target: Target) -> Iterator[Step]:
 
 
 def _families(target: Target) -> list[_Column]:
-    """Return the functions that are tried, the simplest first."""
+    """Return the functions that are tried: those of a factor before those of a shift, the simplest first."""
     table = target.table
     x = table.x
     reach = float(np.max(np.abs(x)))
@@ -78,9 +79,8 @@ def _families(target: Target) -> list[_Column]:
             nodes = write if not function else _Of(Function(function), write, table.allowed)
             result.append(_Column(thetas[good], values[good], nodes, 3 + bool(function)))
 
-    for unary in functions(table.function_set):
-        if not operators.get(unary.name).known:
-            continue
+    known = [unary for unary in functions(table.function_set) if operators.get(unary.name).known]
+    for unary in sorted(known, key=lambda unary: unary.name in FACTOR_COMES_OUT):
         if unary.name not in FACTOR_COMES_OUT:
             waves = unary.name in ("sin", "cos", "tan")
             grid = TURNS if waves else np.concatenate([-FACTORS[::-1], FACTORS])

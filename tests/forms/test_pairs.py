@@ -17,6 +17,10 @@ ROWS = [(1.0, 0.5), (2.0, 0.8), (0.7, 0.3)]
         (lambda x, a, b: a * np.sin(2.0 * x) + b * np.sin(5.3 * x), ("add", "mul", "sin", "const")),
         (lambda x, a, b: a * x**1.7 * np.exp(-b * x), ("add", "mul", "exp", "pow", "const")),
         (lambda x, a, b: a * np.exp(-b * x) * np.cos(4.0 * x), ("add", "mul", "exp", "cos", "const")),
+        (
+            lambda x, a, b: a * np.exp(-b * x) * np.cos(4.0 * x),
+            ("add", "mul", "div", "n3", "sqrt", "exp", "log", "sin", "cos", "const"),
+        ),
         (lambda x, a, b: a * np.log(x + 0.9) + np.sqrt(x + 3.0), ("add", "mul", "log", "sqrt", "const")),
     ],
 )
