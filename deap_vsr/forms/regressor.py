@@ -88,6 +88,8 @@ class FormsRegressor:
                 most = 0
             if (good and seen[row] > most) or (names != lean(names) and any(map(_is_short, good))):
                 continue  # what rare functions say as well is no shorter
+            if not task.rivals and any(outcome.tree.n_constants < stage.n_constants for outcome in good):
+                continue
             for forms, tried in steps:
                 task.budget.count(tried)
                 fitted = [self._fitted(form, table, data, task) for form in forms if task.budget.evaluations_left() > 0]

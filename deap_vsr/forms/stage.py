@@ -59,6 +59,9 @@ class Stage:
         A task of this effort, or more, asks for it. Cheap stages take milliseconds.
     few_constants : bool
         Whether it is used in noise as well, where forms with many constants fit anything.
+    n_constants : int
+        How many constants its forms have at least. In noise it is not tried where a form of fewer fits, unless rivals
+        are wanted.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Stage:
     targets: Callable[[Table], Iterable[Target]] = plain
     effort: str = "cheap"
     few_constants: bool = False
+    n_constants: int = 0
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
@@ -99,7 +103,7 @@ STAGES = (
     Stage("long ratios", ratios, plain, few_constants=True),
     Stage("inner", inner_constants, plain, "most", few_constants=True),
     Stage("two inner", two_inner_constants, plain, "most", few_constants=True),
-    Stage("inner behind a function", partial(inner_constants, n_inner=1), once, "most", few_constants=True),
+    Stage("inner behind a function", partial(inner_constants, n_inner=1), once, "most", True, n_constants=3),
     Stage("inner of atoms behind a function", partial(inner_constants, n_inner=3, first=1), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,6 +128,15 @@ def test_a_task_asks_for_stages_of_its_effort_and_of_less(asked, noise):
 def test_an_effort_that_no_task_can_ask_for_is_an_error():
     with pytest.raises(VsrError, match=r"stage mine: effort: found huge, expected one of cheap, most, all"):
         Stage("mine", propose_decay(), effort="huge")
+
+
+def test_in_noise_a_stage_of_more_constants_is_not_tried_where_fewer_do():
+    short, long = propose_decay(), propose_nonsense()
+    behind = Stage("long", long, effort="most", few_constants=True, n_constants=4)
+    solve((Stage("short", short, few_constants=True), behind), effort="most", noise=0.002)
+    assert (len(short.asked), len(long.asked)) == (1, 0)
+    solve((Stage("short", short, few_constants=True), replace(behind, n_constants=3)), effort="most", noise=0.002)
+    assert len(long.asked) == 1
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.002])
