@@ -107,6 +107,8 @@ class State:
     """What is left in noise, over the noise: residual chi-squared over its degrees of freedom."""
     empty: bool = False
     """Whether nothing is known yet: the formula is one constant, which is a slot."""
+    twin: bool = False
+    """Whether a shorter formula beside it leaves as much: it says the same in more nodes, as log(1 + u) for small u."""
 
     @property
     def error(self) -> float:

@@ -19,6 +19,8 @@ from deap_vsr.tree.translate import names_are_ours
 
 #: Where more formulas hold in noise than can be followed, so many times the data decide: half the standard errors.
 MORE_DATA = 4
+#: Formulas whose residual chi-squared differs by no more are not told apart by any data like these: half a nat.
+UNTOLD = 1.0
 #: In noise so many of the formulas that hold are looked at for what they can do without: twice what is followed.
 SETTLED = 6
 
@@ -94,12 +96,40 @@ def verified(
                 data = more
                 holding, others = _judged(rivals, freed, data, expansion, lab)
                 kept, failed = _near(holding, lab)[1], failed + others
-        holding = kept[:width]
+        twins = _twins(kept, data, lab)
+        told = [item for item in kept if id(item) not in twins]
+        holding = [*told[:width], *(item for item in kept if id(item) in twins)][: 2 * width]
+    else:
+        twins = set()
     frozen = [
-        State(_frozen(outcome, data, lab, tie), freed, True, outcome, formula.solved, formula.parent)
-        for _, outcome, formula in holding
+        State(
+            _frozen(item[1], data, lab, tie),
+            freed,
+            True,
+            item[1],
+            item[2].solved,
+            item[2].parent,
+            twin=id(item) in twins,
+        )
+        for item in holding
     ]
     return [*frozen, *failed]
+
+
+def _twins(kept: Sequence[Held], data: Dataset, lab: Lab) -> set[int]:
+    """Return which fits, the best first, say no more than a shorter one before them, as far as such data tell."""
+    left = [float(lab.evidence.left(outcome, data).sum()) for _, outcome, _ in kept]
+    trees = [outcome.tree for _, outcome, _ in kept]
+    return {
+        id(kept[i])
+        for i in range(len(kept))
+        if any(
+            abs(left[i] - left[j]) <= UNTOLD
+            and len(trees[i]) > len(trees[j])
+            and trees[i].n_constants >= trees[j].n_constants
+            for j in range(i)
+        )
+    }
 
 
 def _judged(

@@ -184,6 +184,7 @@ class Beam:
         self.lab = lab.part(SUMS_SHARE if self.sums else SHARE, ("seconds", "evaluations"))
         self.journal = Journal(lab, tell)
         self.states = [State.start()]
+        self.twins: list[State] = []  # tried where the shorter formulas that say the same lead nowhere
         self.columns: list[int] = []
         self.hopeless = False
         self.answer: Finished | None = None
@@ -206,12 +207,16 @@ class Beam:
             waiting = self.expansion.simplest_first(waiting, self.lab)
         while waiting:
             column, states = self._next(waiting)
+            if column is not None and not states and self.twins and self.lab.budget.used_up() is None:
+                self.states, self.twins = self.twins, []
+                column, states = self._next(waiting)
             if column is None:  # nothing that is left can be seen
                 break
             if not states:
                 self.hopeless = True
                 break
-            self.states = states
+            self.states = [state for state in states if not state.twin]
+            self.twins = [state for state in states if state.twin][:WIDTH]
             waiting.remove(column)
         if self.hopeless and not self.sums:
             return self.whole.budget.used_up() or "exhausted"
@@ -261,7 +266,8 @@ class Beam:
         data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
         self.journal.lead_to(self.states[formulas.index(best)])
-        lab.facts.setdefault("others", []).extend(formula.tree for formula in formulas if formula is not best)
+        others = [formula.tree for formula in formulas if formula is not best] + [twin.tree for twin in self.twins]
+        lab.facts.setdefault("others", []).extend(others)
         self.answer = best  # should what follows be cut off
         self.answer = best = self._resolved(best, data, lab)
         together = lab.fit(best.tree, data)

@@ -14,8 +14,11 @@ from deap_vsr.lab.relevance import settings_that_show
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.finish import better, finished_in_noise
 from deap_vsr.search.freezing import freeze
+from deap_vsr.search.records import State
+from deap_vsr.search.round import verified
 from deap_vsr.search.slotwise import SlotOptions, Slotwise
-from deap_vsr.search.vertical import vertical
+from deap_vsr.search.tables import Grown
+from deap_vsr.search.vertical import Beam, vertical
 
 USUAL = ("add", "sub", "mul", "div", "exp", "log", "sqrt", "sin", "cos", "n2", "const")
 NOISE = 0.05
@@ -74,6 +77,44 @@ def test_variables_of_simple_forms_are_freed_first_where_points_are_many():
 
 def test_a_variable_that_is_not_seen_has_no_settings():
     assert settings_that_show(lab_of(law("x1")), 1, 3) is None
+
+
+# --- what is followed ---------------------------------------------------------------------
+
+
+def test_what_says_the_same_in_more_nodes_is_kept_for_where_the_shorter_formula_leads_nowhere():
+    lab = lab_of(law("2.3*x1", domain=(0.0001, 0.0005), noise=1e-5)).at(Noisy(1e-5))
+    texts = ("C*x1", "log(1 + C*x1)", "C*x1 + C*x1**2", "C*exp(x1)")
+    grown = [
+        Grown(MaskedTree.from_infix(text), State.start(), np.ones((1, text.count("C"))), lab.draw(3)) for text in texts
+    ]
+    holding = [
+        state
+        for state in verified(grown, (0,), Slotwise(FormsRegressor(), SlotOptions.in_noise()), lab, 3, True)
+        if state.holds
+    ]
+    twins = {state.outcome.tree.to_infix(skeleton=True): state.twin for state in holding}
+    assert twins["C*x1"] is False
+    assert twins["log(1 + C*x1)"] is True
+
+
+def test_where_the_shorter_formula_leads_nowhere_the_longer_one_is_followed(monkeypatch):
+    followed = []
+
+    def _next(self, waiting):
+        followed.append([state.tree.to_infix() for state in self.states])
+        states = (
+            []
+            if len(followed) == 2
+            else [State(MaskedTree.from_infix("x1")), State(MaskedTree.from_infix("x2"), twin=True)]
+        )
+        return waiting[0], states
+
+    monkeypatch.setattr(Beam, "_next", _next)
+    monkeypatch.setattr(Beam, "_finish", lambda self: "exhausted")
+    beam = Beam(lab_of(law("x1*x2")), Slotwise(FormsRegressor(), SlotOptions.in_noise(2000, 2)), lambda news: None)
+    assert beam.go([0, 1]) == "exhausted"
+    assert followed == [["1"], ["x1"], ["x2"]]
 
 
 # --- freezing -----------------------------------------------------------------------------
