@@ -19,7 +19,7 @@ from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.identify import hidden_by_rounding, identified, without_idle_terms
-from deap_vsr.search.prune import pruned
+from deap_vsr.search.prune import ONE_AT_NOUGHT, pruned
 from deap_vsr.search.short import ROOM, SIGNIFICANCE, rounded, short_in_noise, short_number, with_short_numbers
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
@@ -139,9 +139,12 @@ def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
 def _without_one(tree: MaskedTree) -> Iterator[MaskedTree]:
     """Yield the formula without one of its terms, or of its functions that may do nothing.
 
-    tanh(u) is u where u is small; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
+    tanh(u) is u where u is small, and exp(u) is 1; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
     """
     for position, node in enumerate(tree):
+        if node.name in ONE_AT_NOUGHT:
+            whole = tree.searchSubtree(position)
+            yield without_neutral(MaskedTree([*tree[: whole.start], Constant(1.0, False, False), *tree[whole.stop :]]))
         if not node.arity or (node.name not in ("add", "sub") and node.name not in NEARLY_STRAIGHT):
             continue
         first = tree.searchSubtree(position + 1)
