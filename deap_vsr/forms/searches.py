@@ -9,7 +9,7 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint
-from deap_vsr.search.sequence import slots_first
+from deap_vsr.search.sequence import in_order
 from deap_vsr.search.slotwise import SlotOptions, Slotwise
 from deap_vsr.search.sums import Sums
 
@@ -23,7 +23,7 @@ def searches(
     lab.begin()
     if "anchored" in names and lab.evidence.certain:
         yield Anchored(slots, passes=(("most", (6, 9, 14)),))
-    for name in slots_first([name for name in names if name != "anchored"], lab):
+    for name in in_order(names, lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
             yield Sums(atoms_in_noise, regressor=slots)
         elif name == "slotwise":

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.anchored import Anchored
@@ -19,23 +17,21 @@ from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant
 
-#: Noise below this share of the spread of y is very small: of rounding, or of a solver.
-QUIET = 5e-4
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
 SECOND_LOOK = 4_000_000
 
 
-def slots_first(names: Sequence[str], lab: Lab) -> list[str]:
-    """Return the names of searches in their order: where noise is very small, or points are few, sums come after slots.
+def in_order(names: Sequence[str], lab: Lab) -> list[str]:
+    """Return the names of searches in their order: slots, sums, in noise with many points slots once more, joint.
 
-    With few points a sum is hardly ever the law. With little noise the table of a slot tells as much as all together,
-    and a sum approximates whatever the law is.
+    A sum approximates whatever the law is, and asks many points for it. Slots that have led nowhere at one sample of
+    settings may lead somewhere at another, and know then all that was measured for sums.
     """
-    y = lab.measured().y
-    quiet = len(y) > 1 and lab.evidence.noise < QUIET * float(np.std(y))
-    few = lab.budget.queries_left() < PLENTY * lab.n_vars
-    order = {"slotwise": 0, "sums": 1, "joint": 2}
-    return sorted(names, key=order.__getitem__) if quiet or few else list(names)
+    ordered = [name for name in ("slotwise", "sums", "joint") if name in names]
+    plenty = lab.budget.queries_left() >= PLENTY * lab.n_vars
+    if plenty and not lab.evidence.certain and {"slotwise", "sums"} <= set(names):
+        ordered.insert(2, "slotwise")
+    return ordered
 
 
 def in_sequence(

@@ -35,8 +35,9 @@ Tell = Callable[[Progress], None]
 
 #: Formulas that a beam follows. By hand; benchmarks/sensitivity.py shows what others would do.
 WIDTH = 3
-#: Of the time and evaluations, in noise; the rest is left to the searches that follow.
-SHARE, SUMS_SHARE = 0.7, 0.4
+#: Of the time and evaluations that are left, in noise; the rest is left to the searches that follow: to sums, and to
+#: slots once more, a quarter each.
+SHARE, SUMS_SHARE = 0.5, 0.4
 #: Where a round leaves so many times the variance of the noise, the law is no sum of products of simple atoms; then so
 #: many points are enough for the last fit, and the rest is left to other searches.
 HOPELESS, FEW_POINTS = 2.0, 400
