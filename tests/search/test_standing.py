@@ -68,17 +68,54 @@ def test_outside_is_asked_where_it_may_be():
     assert stands.status == "fits"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_step_in_a_part_of_the_domain_is_seen_or_not_ruled_out(seed):
-    def stepped(X):
-        return X[:, 0] * X[:, 1] * np.where((X[:, 1] > 1.0) & (X[:, 1] < 1.5), 1.5, 1.0)
+def stepped(X, low=1.0, high=1.3):
+    return X[:, 0] * X[:, 1] * np.where((X[:, 1] > low) & (X[:, 1] < high), 1.5, 1.0)
 
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_in_a_part_of_the_domain_is_named_and_counted_or_not_ruled_out(seed):
     lab = lab_of(stepped, asked=1, seed=seed)
     lab.verify = 40
     _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "found"
+    assert "but where x2 is from 1" in stands.reason
+    assert "(12% of the domain)" in stands.reason
+    assert 0.12 + 3 / 40 < stands.share < 0.12 + 3 / 20
+    assert stands.survived < 40
+    assert not stepped_points(lab).any(), "they are of another law"
+    assert not lab.log.outliers[1].size, "and no outliers"
+
+
+def stepped_points(lab):
+    x = lab.measured().X[:, 1]
+    return (x > 1.0) & (x < 1.3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X: X[:, 0] * (X[:, 1] + np.exp(-(((X[:, 1] - 2.0) / 0.02) ** 2))),
+        lambda X: X[:, 0] * np.maximum(X[:, 1], 0.8),
+        lambda X: X[:, 0] * X[:, 1] * np.where((X[:, 1] > 0.8) & (X[:, 1] < 2.5), 1.5, 1.0),
+        lambda X: X[:, 0] * X[:, 1] * np.where(X[:, 1] > 2.7, 1.5, 1.0),
+        lambda X: X[:, 0] * X[:, 1] * np.where((X[:, 0] > 2.0) & (X[:, 1] > 1.6), 1.5, 1.0),
+    ],
+    ids=["a bump", "a kink", "most of the domain", "an end", "a corner"],
+)
+def test_what_is_no_step_in_one_variable_refutes_a_formula(function):
+    lab = lab_of(function, asked=1)
+    lab.verify = 120
+    _, stands = standing(answer("x1*x2"), lab)
     assert stands.status == "fits"
     assert "disagree" in stands.reason
-    assert "x2=1." in stands.reason
+
+
+def test_without_points_to_look_for_it_a_region_is_not_named():
+    lab = lab_of(stepped, asked=1)
+    lab.verify = 40
+    lab = lab.within(Budget(queries=50))
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "fits"
 
 
 def test_a_measurement_of_before_may_refute_it_too():
