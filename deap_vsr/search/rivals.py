@@ -97,7 +97,8 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
 def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
     """Yield fits of what else came up in the search: what its beam followed, and what parts of a formula could be.
 
-    What can say all that the formula says, in more numbers, is none, nor what has a function more that does nothing.
+    What can say all that the formula says is none, in other words, in more numbers or in more nodes: exp(u) - 1 is u
+    where u is small. Nor is what has a function more that does nothing.
     """
     seen = {structural_hash(skeleton)}
     here = lab.fit(skeleton, data, n_starts=0)
@@ -110,21 +111,23 @@ def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
             return
         seen.add(key)
         outcome = lab.fit(other, data, n_starts=0)
-        if _apart(outcome, here, data, lab) <= SAME * np.sqrt(len(data.y)):
-            continue  # the formula in other words
-        if other.n_constants > skeleton.n_constants and _contains(outcome, here, data, lab):
+        same = SAME * np.sqrt(len(data.y))
+        if _apart(outcome, here, data, lab) <= same:
+            continue
+        longer = other.n_constants > skeleton.n_constants or len(other) > len(skeleton)
+        if _contains(outcome, here, data, lab, UNTOLD if longer else same):
             continue
         yield outcome
 
 
-def _contains(other: Fit, fit: Fit, data: Dataset, lab: Lab) -> bool:
-    """Whether a formula, its numbers fitted to what another one gives, is that one, as far as the data can tell."""
+def _contains(other: Fit, fit: Fit, data: Dataset, lab: Lab, apart: float) -> bool:
+    """Whether a formula, its numbers fitted to what another one gives, comes so near to that one."""
     with np.errstate(all="ignore"):
         y = fit.trees[0].evaluate(data.columns.T, lab.pset)
     if not np.isfinite(y).all():
         return False
     again = lab.fit(other.tree, replace(data, y=y), starts=other.constants, n_starts=1)
-    return _apart(again, fit, data, lab) <= UNTOLD
+    return _apart(again, fit, data, lab) <= apart
 
 
 def _apart(outcome: Fit, other: Fit, data: Dataset, lab: Lab) -> float:

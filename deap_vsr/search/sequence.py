@@ -22,7 +22,7 @@ from deap_vsr.tree import Constant
 #: Noise below this share of the spread of y is very small: of rounding, or of a solver.
 QUIET = 5e-4
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
-SECOND_LOOK = 4_000_000
+SECOND_LOOK = 20_000_000
 
 
 def slots_first(names: Sequence[str], lab: Lab) -> list[str]:

@@ -29,8 +29,11 @@ from deap_vsr.tree.simplify import literals
 #: A formula leads clearly if it is so many nats ahead of every rival: then it is e**10, some 20,000 times as likely,
 #: and hardly one of a hundred laws, each with some dozen rivals, is called found wrongly.
 CLEARLY = 10.0
-#: Points that tell a formula from its nearest rival, and how often they are asked for at the most.
-TELLING, ATTEMPTS = 150, 3
+#: Points that tell a formula from its nearest rival, and how often they are asked for at the most: of more, one of
+#: several approximations comes out ahead of the others where the law is not among them.
+TELLING, ATTEMPTS = 150, 2
+#: How often a rival may take the formula's place.
+MOST_REPLACED = 4
 #: Where none of n points shows an error, at most about 3/n of the domain does, in 95 of 100 cases.
 RULE_OF_THREE = 3.0
 #: Beside twice the points to attack it with, so many are kept for the end of a run, and no more than this share.
@@ -214,16 +217,23 @@ class Attack:
         if drifted is not None:
             self.reason = f"the answers drift: asked again they are {abs(drifted):.1f} standard deviations off"
             return
-        off = self.off(known)
-        worst = int(np.argmax(off)) if len(off) else 0
-        if len(off) and not off[worst] <= self.allowed(len(off)):
-            names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
-            n_off = int(np.sum(~(off <= self.allowed(len(off)))))
-            self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+        if self._refute(known):
             self.refuted = True
         elif lab.evidence.certain and not self._is_exact(known):
             self.reason = "it does not leave rounding alone: it may only come close to the law"
             self.refuted = True
+
+    def _refute(self, known: Trial) -> bool:
+        """Whether answers disagree with it, which is said."""
+        off = self.off(known)
+        allowed = self.allowed(len(off))
+        worst = int(np.argmax(off)) if len(off) else 0
+        if not len(off) or off[worst] <= allowed:
+            return False
+        names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(self.lab.variables, known.X[worst], strict=True))
+        n_off = int(np.sum(~(off <= allowed)))
+        self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+        return True
 
     def _find_region(self, inside: Array) -> None:
         """Set the answers aside that are off because they are in a region, and count the fresh points without it."""
@@ -320,25 +330,31 @@ class Attack:
     # --- rivals ---
 
     def _compare(self) -> None:
-        """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly."""
-        lab = self.lab
-        for attempt in range(ATTEMPTS):
-            if self._is_late():
-                return
-            data = Dataset.of([lab.measured()])
+        """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly.
+
+        A rival that proves better takes the formula's place, and has it for a rival.
+        """
+        lab, asked, replaced = self.lab, 0, 0
+        while not self._is_late():
+            known = lab.measured()
+            data = Dataset.of([known])
             self.lead, self.rivals = lead(self.formula, data, lab)
             if self._is_late():
                 return
-            if self.lead < 0.0:
+            if self.lead < 0.0 and replaced < MOST_REPLACED:
                 better = finished_in_noise(self.rivals[0][1], data, lab)
+                lab.facts.setdefault("others", []).append(self.formula)
                 self.formula, self.errors = better.tree, better.standard_errors
+                replaced += 1
                 continue
             if self.lead >= CLEARLY:
+                self._refute(known)  # another one may have taken its place
                 return
-            if attempt == ATTEMPTS - 1 or not self._tell_apart(self.rivals[0][1]):
-                break
-        nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
-        self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+            if asked == ATTEMPTS or not self._tell_apart(self.rivals[0][1]):
+                nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
+                self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+                return
+            asked += 1
 
     def _is_late(self) -> bool:
         """Whether the time is up, which is said."""

@@ -234,5 +234,5 @@ def test_where_the_first_anchor_or_its_sweeps_meet_another_law_it_begins_elsewhe
     assert "but where x1 is from 1.5 to 1.75" in result.reason
     assert result.share > 0.1
     met = (result.data.X[:, 0] > 1.5) & (result.data.X[:, 0] < 1.75)
-    assert met.sum() > 20, "the first anchor was in it"
+    assert met.sum() > 10, "of the first sweeps, or of where it ends"
     assert result.oracle_queries < 150

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, MaskedTree
+from deap_vsr import CallableOracle, MaskedTree, Variable, discover
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp.regressor import GpRegressor
@@ -232,3 +232,12 @@ def test_a_law_that_has_values_on_a_part_of_its_domain_only_is_found():
     asked = law("2*sqrt(x1 - x2)", domain=(0.0, 2.0))
     found, _ = run(asked, evaluations=3_000_000)
     assert found.tree is not None
+
+
+def test_where_a_sum_only_approximates_slots_have_the_evaluations_to_find_what_is_shorter():
+    variables = [Variable("x1", 2, 20), Variable("x2", 1, 10, "loguniform")]
+    oracle = CallableOracle(MaskedTree.from_infix("x1*sin(5.4/x2)").evaluate, variables, noise=0.08, seed=0)
+    result = discover(oracle, time_limit=600)
+    assert result.expression == "sin(5.4/x2)*x1"
+    assert result.status == "found"
+    assert result.standing.search == "slotwise"

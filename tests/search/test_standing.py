@@ -14,7 +14,7 @@ from deap_vsr.search.anonymous import anonymous
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
-from deap_vsr.search.standing import CLEARLY, standing
+from deap_vsr.search.standing import CLEARLY, Attack, standing
 from deap_vsr.tree.simplify import structural_hash
 
 BROAD = ("add", "sub", "mul", "div", "inv", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "tanh", "const")
@@ -166,6 +166,59 @@ def test_a_law_leads_clearly_in_noise(law):
     assert stands.status == "found", stands.reason
     assert stands.lead >= CLEARLY
     assert found.tree.to_infix() == MaskedTree.from_infix(law).to_infix()
+
+
+@pytest.mark.parametrize(
+    ("law", "other", "noise", "domains"),
+    [
+        ("x1/(x2 + 0.02*x1)", "x1/(x2 - 1 + exp(0.02*x1))", 0.05, [(0.5, 3.0)] * 2),
+        ("11.2/(sqrt(87 + x2)*x1**2)", "11.9*inv(sqrt(127 + x2))/x1**2", 3.5e-4, [(2.0, 20.0), (280.0, 380.0)]),
+    ],
+    ids=["longer", "in other words"],
+)
+def test_what_no_data_tell_from_a_formula_and_is_no_shorter_is_no_rival(law, other, noise, domains):
+    lab = lab_of(law, noise=noise, domains=domains, asked=9000)
+    lab.facts["others"] = [MaskedTree.from_infix(other)]
+    _, rivals = lead(MaskedTree.from_infix(law), Dataset.of([lab.measured()]), lab)
+    texts = [reopened(tree).to_infix(skeleton=True) for _, tree in rivals]
+    assert reopened(MaskedTree.from_infix(other)).to_infix(skeleton=True) not in texts
+
+
+def test_what_no_data_tell_from_a_formula_and_is_shorter_is_a_rival():
+    lab = lab_of("x1/(x2 - 1 + exp(0.02*x1))", noise=0.05, asked=9000)
+    lab.facts["others"] = [MaskedTree.from_infix("x1/(x2 + 0.02*x1)")]
+    ahead, rivals = lead(MaskedTree.from_infix("x1/(x2 - 1 + exp(0.02*x1))"), Dataset.of([lab.measured()]), lab)
+    assert ahead < 0.0
+    assert len(rivals[0][1]) == 7
+
+
+def test_a_rival_that_takes_the_place_at_last_is_compared_as_the_formula_was(monkeypatch):
+    lab, asked = lab_of("x1*exp(-0.7*x2)", noise=0.01), []
+    law, other = MaskedTree.from_infix("x1*exp(-0.7*x2)"), MaskedTree.from_infix("x1*(0.9 - 0.2*x2)")
+
+    def scripted(formula, data, lab):
+        asked.append(formula.to_infix())
+        ahead = (1.0, 1.0, -1.0, 30.0)[len(asked) - 1]
+        return ahead, [(ahead, law)]
+
+    monkeypatch.setattr("deap_vsr.search.standing.lead", scripted)
+    monkeypatch.setattr(Attack, "_ask", lambda attack: None)
+    found, stands = standing(answer("x1*(0.9 - 0.2*x2)"), lab)
+    assert asked[:3] == [other.to_infix()] * 3
+    assert len(asked) == 4
+    assert stands.status == "found"
+    assert "exp" in found.tree.to_infix()
+    assert other in lab.facts["others"], "whose place was taken is a rival"
+
+
+def test_a_rival_that_takes_the_place_must_agree_with_all_answers_too(monkeypatch):
+    lab = lab_of("x1*exp(-0.7*x2)", noise=0.01)
+    ahead = iter((-1.0, 30.0))
+    wrong = MaskedTree.from_infix("x1*x2")
+    monkeypatch.setattr("deap_vsr.search.standing.lead", lambda *what: (next(ahead), [(0.0, wrong)]))
+    _, stands = standing(answer("x1*exp(-0.7*x2)"), lab)
+    assert stands.status == "fits"
+    assert "answers disagree with it" in stands.reason
 
 
 def test_an_approximation_is_not_found_however_well_it_fits():
