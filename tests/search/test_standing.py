@@ -311,6 +311,21 @@ def test_some_answers_are_never_found_in_noise(how, reason):
     assert reason in stands.reason
 
 
+def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_approximate():
+    lab = lab_of(
+        lambda X: 6.0 * X[:, 0] * special.erf(X[:, 1]), noise=0.06, asked=9000, domains=[(0.5, 3.0), (0.2, 2.0)]
+    )
+    _, stands = standing(answer("x1*(0.0098675*x2**6 + 6.76786*sin(sin(x2)))"), lab)
+    assert stands.status == "fits"
+    assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
+
+
+@pytest.mark.parametrize("law", ["x1*(1.2345 + 0.67891*x2)", "1.2345*x1 + 0.67891*sin(x2)", "2*x1*(1.2345 + sin(x2))"])
+def test_other_sums_with_fitted_numbers_are_found(law):
+    _, stands = standing(answer(law), lab_of(law, noise=0.01))
+    assert stands.status == "found", stands.reason
+
+
 def test_where_there_was_no_time_to_look_for_rivals_nothing_is_found():
     law = "2.5*x1*exp(-0.7*x2)"
     lab = lab_of(law, noise=0.01)
