@@ -62,3 +62,38 @@ def test_a_constant_that_has_run_away_is_no_short_number():
     outcome = lab.fit(fitted("2.0*exp(3.0*x1)"), data)
     for value in (np.inf, np.nan, 1e308):
         assert list(_with_short_constants(replace(outcome, constants=np.full_like(outcome.constants, value)))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2.0*sin(0.5*x1)*cos(3.0*x2) + 2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*cos(3.0*x2) + -2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*cos(3.0*x2) - 2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*cos(0.5*x1)*cos(3.0*x2) + 2.1*sin(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) + 2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) - 2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) + -2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "x1*cos(0.5*x1)*sin(3.0*x2) + x1*cos(3.0*x2)*sin(0.5*x1)",
+        "x1*cos(0.5*x1)*sin(3.0*x2) - x1*cos(3.0*x2)*sin(0.5*x1)",
+    ],
+)
+def test_two_products_of_waves_are_one_wave(text):
+    X = np.random.default_rng(0).uniform(0.1, 0.4, (50, 2))
+    waves = [tree for tree in merged(fitted(text), OPERATORS) if sum(n.name in ("sin", "cos") for n in tree) == 1]
+    assert len(waves) == 1
+    assert np.abs(waves[0].evaluate(X) - MaskedTree.from_infix(text).evaluate(X)).max() < 0.12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sin(0.5*x1)*cos(3.0*x2) + cos(0.6*x1)*sin(3.0*x2)",
+        "sin(0.5*x1)*cos(3.0*x2) + 2.0*cos(0.5*x1)*sin(3.0*x2)",
+        "x1*sin(0.5*x1)*cos(3.0*x2) + cos(0.5*x1)*sin(3.0*x2)",
+        "sin(0.5*x1)*cos(3.0*x2) + sin(0.5*x1)*sin(3.0*x2)",
+        "sin(0.5*x1) + cos(0.5*x1)*sin(3.0*x2)",
+    ],
+)
+def test_other_products_are_not(text):
+    assert all(sum(n.name in ("sin", "cos") for n in tree) > 1 for tree in merged(fitted(text), OPERATORS))
