@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from deap_vsr.search.phases import as_one_wave
+from deap_vsr.search.phases import as_one_wave, without_quarters
 from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 
 #: Constants are tried as one if their ratio is within this factor of 1 or -1: beyond it no data would agree.
@@ -22,6 +22,8 @@ def merged(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree
     """Yield a fitted formula with a constant less; the others are where their fit may start."""
     if not {"add", "mul"} <= set(function_set):
         return
+    if {"sin", "cos"} <= set(function_set):
+        yield from without_quarters(tree)
     for position, node in enumerate(tree):
         if node.name == "sub":
             first, second = tree.searchSubtree(position + 1), tree.searchSubtree(position)

@@ -24,7 +24,7 @@ from deap_vsr.search.hall import ranked
 from deap_vsr.search.prune import pruned, unlike
 from deap_vsr.search.records import State
 from deap_vsr.search.rows import telling_rows
-from deap_vsr.search.signs import symmetries, with_one_sign
+from deap_vsr.search.signs import symmetries, turns, with_one_branch
 from deap_vsr.search.tables import (
     MIN_VALUES,
     NOTHING,
@@ -358,7 +358,8 @@ class Slotwise:
         for (k, j), fine, row, uncertain in zip(places, good, outcome.constants, known, strict=True):
             if fine:
                 slots[k, j], errors[k, j] = row, uncertain
-        slots = with_one_sign(slots, symmetries(tree, X.reshape(-1, X.shape[-1]), lab))
+        points = X.reshape(-1, X.shape[-1])
+        slots = with_one_branch(slots, symmetries(tree, points, lab), turns(tree, points, lab))
         tables = SlotTables(column, grid, slots, errors, at, lab.evidence).complete()
         return tables if len(tables.grid) >= max(COMPLETE * J, MIN_VALUES) else None
 
