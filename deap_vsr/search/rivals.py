@@ -26,6 +26,9 @@ SAME = 1e-3
 #: Formulas that all the data together set apart by no more, in units of the noise, are not told apart by any data like
 #: these: half a nat.
 UNTOLD = 1.0
+#: What has more nodes is none even if it is so far from the formula, and all the data speak for neither or against it:
+#: the law is there in less than one of ten cases, log(1 + 1/x) for 1/x, and it has some nodes that do nothing else.
+HARDLY_TOLD = 3.0
 #: Sub-trees of so many nodes, of one variable without constants, are exchanged whole: sin(x)/x has four.
 MAX_ATOM = 4
 #: A rival whose price, doubled nats, is so much above the formula's on a part of the measurements is none.
@@ -115,7 +118,10 @@ def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
         if _apart(outcome, here, data, lab) <= same:
             continue
         longer = other.n_constants > skeleton.n_constants or len(other) > len(skeleton)
-        if _contains(outcome, here, data, lab, UNTOLD if longer else same):
+        near = UNTOLD if longer else same
+        if len(other) > len(skeleton) and outcome.errors[0] >= here.errors[0]:
+            near = HARDLY_TOLD
+        if _contains(outcome, here, data, lab, near):
             continue
         yield outcome
 

@@ -184,6 +184,14 @@ def test_what_no_data_tell_from_a_formula_and_is_no_shorter_is_no_rival(law, oth
     assert reopened(MaskedTree.from_infix(other)).to_infix(skeleton=True) not in texts
 
 
+@pytest.mark.parametrize(("seed", "expected"), [(0, True), (3, False)], ids=["data speak for it", "against it"])
+def test_what_is_longer_and_hardly_told_is_a_rival_if_data_speak_for_it(seed, expected):
+    lab = lab_of("x1/(x2 + 0.03*x1)", noise=0.05, asked=9000, seed=seed)
+    lab.facts["others"] = [MaskedTree.from_infix("x1/(x2 - 1 + exp(0.03*x1))")]
+    _, rivals = lead(MaskedTree.from_infix("x1/(x2 + 0.03*x1)"), Dataset.of([lab.measured()]), lab)
+    assert any("exp" in tree.to_infix() for _, tree in rivals) == expected
+
+
 def test_what_no_data_tell_from_a_formula_and_is_shorter_is_a_rival():
     lab = lab_of("x1/(x2 - 1 + exp(0.02*x1))", noise=0.05, asked=9000)
     lab.facts["others"] = [MaskedTree.from_infix("x1/(x2 + 0.02*x1)")]
@@ -231,6 +239,15 @@ def test_an_approximation_is_not_found_however_well_it_fits():
     _, stands = standing(answer(text), lab)
     assert stands.status == "fits"
     assert anonymous(MaskedTree.from_infix(text), lab).startswith("4 fitted numbers along x1")
+
+
+@pytest.mark.parametrize(("own", "factor", "reason"), [("0.59", "0.3", ""), ("0.591234", "0.301234", "along x2")])
+def test_numbers_that_are_short_by_no_chance_are_not_fitted(own, factor, reason):
+    law = f"(1 - exp(-{own}*x4**2))*({factor}*x3*sqrt(x2)/(exp({own}*x4**2) - 1) + x1)/sqrt(x2)"
+    domains = [(0.5, 3.0), (60.0, 80.0), (0.5, 3.0), (0.1, 2.0)]
+    lab = lab_of(law, n_vars=4, noise=0.002, asked=20_000, domains=domains)
+    told = anonymous(MaskedTree.from_infix(law), lab)
+    assert reason in told if reason else not told
 
 
 def test_a_polynomial_law_is_no_approximation():
