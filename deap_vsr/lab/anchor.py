@@ -10,12 +10,15 @@ from deap_vsr.lab.trials import MAX_REDRAWS
 from deap_vsr.tree.operators import Array
 
 
-def anchor_of(lab: Lab) -> Array | None:
+def anchor_of(lab: Lab, another: bool = False) -> Array | None:
     """Return the anchor, (n_vars,), a random point with an answer; None if answers are not exact, or there are none.
 
     Where the oracle says nothing of its answers, it is asked twice: noise shows at once, and what is the same twice
-    is presumed to be exact, until a search says otherwise.
+    is presumed to be exact, until a search says otherwise. With `another` a new one takes the place of the first.
     """
+    if another and "anchor" in lab.facts:
+        del lab.facts["anchor"]
+        lab.facts["before"] = len(lab.log)
     if "anchor" in lab.facts:
         known: Array = lab.facts["anchor"]
         return known if lab.evidence.certain else None

@@ -51,6 +51,7 @@ class Log:
         self._columns: tuple[str, ...] = (*self.names, answer)
         self._with_errors = (*self.names, answer, error)
         self._left_out: list[int] = []
+        self._aside: list[int] = []
         self._file = None if path is None else self._opened(Path(path))
 
     def __len__(self) -> int:
@@ -78,10 +79,14 @@ class Log:
 
     @property
     def good(self) -> Flags:
-        """Which answers are finite, and not left out."""
+        """Which answers are finite, and neither left out nor set aside."""
         good: Flags = np.isfinite(self.y)
-        good[self._left_out] = False
+        good[self._left_out + self._aside] = False
         return good
+
+    def set_aside(self, which: Flags) -> None:
+        """Set answers aside, (n,), that are right, and of something else than the others are of."""
+        self._aside = np.flatnonzero(which).tolist()
 
     def leave_out(self, X: Array, y: Array) -> None:
         """Leave answers out that are no measurements of what is measured: outliers."""

@@ -1,7 +1,8 @@
 """Anonymous curves: whether a polynomial says as much about a variable, in no more words, as a formula does.
 
 Any smooth curve is a sum of a few functions, to within noise. So a sum with as many fitted numbers as a polynomial
-takes only approximates; a law takes fewer.
+takes only approximates; a law takes fewer. Short numbers that noise would hardly have led to are not fitted: they are
+the law's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.search.finish import reopened
+from deap_vsr.search.short import short_in_noise
 from deap_vsr.tree import Constant, MaskedTree, is_variable
 from deap_vsr.tree.operators import Array
 
@@ -30,7 +32,7 @@ CUBIC, IS_POLYNOMIAL = 4, 1e-9
 
 def anonymous(formula: MaskedTree, lab: Lab) -> str:
     """Return along which variable a polynomial does as well as a formula, in words; nothing if there is none."""
-    tree = reopened(formula)
+    tree = _with_loose_numbers_open(formula, lab)
     n_points = len(lab.log)
     for column, variable in enumerate(lab.variables):
         n_nodes = _n_nodes(formula, column)
@@ -45,6 +47,22 @@ def anonymous(formula: MaskedTree, lab: Lab) -> str:
         if length < words:
             return f"{n_fitted} fitted numbers along {variable.name} do no more than a polynomial of {n_terms} terms"
     return ""
+
+
+def _with_loose_numbers_open(formula: MaskedTree, lab: Lab) -> MaskedTree:
+    """Return the formula with those of its numbers open that are no short ones, by their standard errors."""
+    tree = reopened(formula)
+    if not tree.n_constants:
+        return tree
+    data = Dataset.of([lab.measured()])
+    outcome = lab.fit(tree, data, n_starts=0)
+    errors = lab.evidence.standard_errors(outcome, data)[0]
+    nodes = list(tree)
+    for place, value, error in zip(tree.open_constants, outcome.constants[0].tolist(), errors.tolist(), strict=True):
+        written = float(nodes[place].value)
+        if short_in_noise(value, error) == written:
+            nodes[place] = Constant(written, False, False, nodes[place].ret)
+    return MaskedTree(nodes)
 
 
 def polynomials(variable: Variable, x: Array, degree: int, logarithmic: bool | None = None) -> Array:

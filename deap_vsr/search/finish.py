@@ -37,6 +37,8 @@ ROUNDING = 1e-24
 AGREES, AGREES_WITH_LOG = 0.9, 0.99
 #: Of fewer answers outside no share is taken.
 FEW = 8
+#: A function is taken for 1 if it is off by no more: some digits above rounding, and the formula must hold without it.
+IS_ONE = 1e-9
 #: Functions that are as good as their operand where it is small, or positive.
 NEARLY_STRAIGHT = ODD | {"abs"}
 
@@ -129,7 +131,7 @@ def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
         return [float(lab.fit(one, each).errors[0]) for each in both]
 
     allowed = [max(ROUNDING, 4.0 * error) for error in errors(tree)]
-    for shorter in _without_one(tree):
+    for shorter in (*_with_a_one(tree, known.X, lab), *_without_one(tree)):
         if all(error <= limit for error, limit in zip(errors(shorter), allowed, strict=True)):
             return _written_exactly(shorter, data, lab)
     tidy = as_written(tree, lab.function_set)
@@ -139,12 +141,9 @@ def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
 def _without_one(tree: MaskedTree) -> Iterator[MaskedTree]:
     """Yield the formula without one of its terms, or of its functions that may do nothing.
 
-    tanh(u) is u where u is small, and exp(u) is 1; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
+    tanh(u) is u where u is small; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
     """
     for position, node in enumerate(tree):
-        if node.name in ONE_AT_NOUGHT:
-            whole = tree.searchSubtree(position)
-            yield without_neutral(MaskedTree([*tree[: whole.start], Constant(1.0, False, False), *tree[whole.stop :]]))
         if not node.arity or (node.name not in ("add", "sub") and node.name not in NEARLY_STRAIGHT):
             continue
         first = tree.searchSubtree(position + 1)
@@ -152,6 +151,19 @@ def _without_one(tree: MaskedTree) -> Iterator[MaskedTree]:
         yield MaskedTree([*tree[:position], *tree[first], *tree[stop:]])
         if node.name == "add":
             yield MaskedTree([*tree[:position], *tree[first.stop : stop], *tree[stop:]])
+
+
+def _with_a_one(tree: MaskedTree, X: Array, lab: Lab) -> Iterator[MaskedTree]:
+    """Yield the formula with 1 in the place of a function that is 1 wherever it was measured: exp(-2e-15*x1) is."""
+    for position, node in enumerate(tree):
+        whole = tree.searchSubtree(position)
+        if node.name not in ONE_AT_NOUGHT:
+            continue
+        with np.errstate(all="ignore"):
+            off = np.abs(MaskedTree(tree[whole]).evaluate(X, lab.pset) - 1.0)
+        if (off <= IS_ONE).all():
+            one = Constant(1.0, False, False)
+            yield without_neutral(fold(MaskedTree([*tree[: whole.start], one, *tree[whole.stop :]])))
 
 
 def shortened(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from deap_vsr.search.phases import as_one_wave, without_quarters
 from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
 
 #: Constants are tried as one if their ratio is within this factor of 1 or -1: beyond it no data would agree.
@@ -21,12 +22,19 @@ def merged(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree
     """Yield a fitted formula with a constant less; the others are where their fit may start."""
     if not {"add", "mul"} <= set(function_set):
         return
+    if {"sin", "cos"} <= set(function_set):
+        yield from without_quarters(tree)
     for position, node in enumerate(tree):
+        if node.name == "sub":
+            first, second = tree.searchSubtree(position + 1), tree.searchSubtree(position)
+            for wave in as_one_wave(tree[first], tree[first.stop : second.stop], -1.0):
+                yield MaskedTree([*tree[:position], *wave, *tree[second.stop :]])
         if node.name != "add" or (position and _is_within_sum(tree, position)):
             continue
         terms = [_Term.of(nodes) for nodes in _terms(tree, position)]
         whole = tree.searchSubtree(position)
-        for nodes in (*_as_one(terms, "sub" in function_set), *_logarithms(terms), *_fractions(terms, function_set)):
+        fractions = _fractions(terms, function_set)
+        for nodes in (*_as_one(terms, "sub" in function_set), *_logarithms(terms), *fractions, *_one_wave(terms)):
             yield MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]])
 
 
@@ -109,6 +117,14 @@ def _as_one(terms: Sequence[_Term], can_subtract: bool) -> Iterator[Nodes]:
                 inside = _joined([first.rest, _negative(second.rest)])
             bracket: Nodes = (node_from_name("mul"), first.coefficient, *inside)
             yield _joined([*(term.nodes for k, term in enumerate(terms) if k not in (i, j)), bracket])
+
+
+def _one_wave(terms: Sequence[_Term]) -> Iterator[Nodes]:
+    """Yield the sum with two of its terms as one wave."""
+    for i, first in enumerate(terms):
+        for j, second in enumerate(terms[:i]):
+            for wave in as_one_wave(second.nodes, first.nodes):
+                yield _joined([*(term.nodes for k, term in enumerate(terms) if k not in (i, j)), wave])
 
 
 def _negative(nodes: Nodes) -> Nodes:

@@ -26,6 +26,9 @@ SAME = 1e-3
 #: Formulas that all the data together set apart by no more, in units of the noise, are not told apart by any data like
 #: these: half a nat.
 UNTOLD = 1.0
+#: What has more nodes is none even if it is so far from the formula, and all the data speak for neither or against it:
+#: the law is there in less than one of ten cases, log(1 + 1/x) for 1/x, and it has some nodes that do nothing else.
+HARDLY_TOLD = 3.0
 #: Sub-trees of so many nodes, of one variable without constants, are exchanged whole: sin(x)/x has four.
 MAX_ATOM = 4
 #: A rival whose price, doubled nats, is so much above the formula's on a part of the measurements is none.
@@ -97,7 +100,8 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
 def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
     """Yield fits of what else came up in the search: what its beam followed, and what parts of a formula could be.
 
-    What can say all that the formula says, in more numbers, is none, nor what has a function more that does nothing.
+    What can say all that the formula says is none, in other words, in more numbers or in more nodes: exp(u) - 1 is u
+    where u is small. Nor is what has a function more that does nothing.
     """
     seen = {structural_hash(skeleton)}
     here = lab.fit(skeleton, data, n_starts=0)
@@ -110,21 +114,26 @@ def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
             return
         seen.add(key)
         outcome = lab.fit(other, data, n_starts=0)
-        if _apart(outcome, here, data, lab) <= SAME * np.sqrt(len(data.y)):
-            continue  # the formula in other words
-        if other.n_constants > skeleton.n_constants and _contains(outcome, here, data, lab):
+        same = SAME * np.sqrt(len(data.y))
+        if _apart(outcome, here, data, lab) <= same:
+            continue
+        longer = other.n_constants > skeleton.n_constants or len(other) > len(skeleton)
+        near = UNTOLD if longer else same
+        if len(other) > len(skeleton) and outcome.errors[0] >= here.errors[0]:
+            near = HARDLY_TOLD
+        if _contains(outcome, here, data, lab, near):
             continue
         yield outcome
 
 
-def _contains(other: Fit, fit: Fit, data: Dataset, lab: Lab) -> bool:
-    """Whether a formula, its numbers fitted to what another one gives, is that one, as far as the data can tell."""
+def _contains(other: Fit, fit: Fit, data: Dataset, lab: Lab, apart: float) -> bool:
+    """Whether a formula, its numbers fitted to what another one gives, comes so near to that one."""
     with np.errstate(all="ignore"):
         y = fit.trees[0].evaluate(data.columns.T, lab.pset)
     if not np.isfinite(y).all():
         return False
     again = lab.fit(other.tree, replace(data, y=y), starts=other.constants, n_starts=1)
-    return _apart(again, fit, data, lab) <= UNTOLD
+    return _apart(again, fit, data, lab) <= apart
 
 
 def _apart(outcome: Fit, other: Fit, data: Dataset, lab: Lab) -> float:

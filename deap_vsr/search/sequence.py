@@ -18,7 +18,7 @@ from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant
 
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
-SECOND_LOOK = 4_000_000
+SECOND_LOOK = 20_000_000
 
 
 def in_order(names: Sequence[str], lab: Lab) -> list[str]:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import chdtri
 
-from deap_vsr.engine.fitting import Dataset, residual_model
-from deap_vsr.engine.program import encoder
+from deap_vsr.engine.fitting import Dataset
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.look import drift
@@ -17,27 +15,27 @@ from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import on_grid
-from deap_vsr.search.anonymous import anonymous, polynomials
+from deap_vsr.search.anonymous import anonymous
+from deap_vsr.search.doubts import never_found
 from deap_vsr.search.finish import EXACT, finished_in_noise, reopened, wider
 from deap_vsr.search.records import Found
+from deap_vsr.search.regions import MOST, Region, region_of
 from deap_vsr.search.rivals import lead
-from deap_vsr.tree import Constant, MaskedTree, is_variable
+from deap_vsr.search.shape import shape_of
+from deap_vsr.tree import MaskedTree, is_variable
 from deap_vsr.tree.operators import Array
-from deap_vsr.tree.simplify import literals, structural_hash
+from deap_vsr.tree.simplify import literals
 
 #: A formula leads clearly if it is so many nats ahead of every rival: then it is e**10, some 20,000 times as likely,
 #: and hardly one of a hundred laws, each with some dozen rivals, is called found wrongly.
 CLEARLY = 10.0
-#: Points that tell a formula from its nearest rival, and how often they are asked for at the most.
-TELLING, ATTEMPTS = 150, 3
-#: Level of the test that residuals have a shape: one right formula in ten thousand is taken for a wrong one.
-SHAPE_LEVEL = 1e-4
-#: Residuals are compared with polynomials of this degree in each variable, and of this in each of a pair.
-DEGREE, PAIR_DEGREE = 6, 2
+#: Points that tell a formula from its nearest rival, and how often they are asked for at the most: of more, one of
+#: several approximations comes out ahead of the others where the law is not among them.
+TELLING, ATTEMPTS = 150, 2
+#: How often a rival may take the formula's place.
+MOST_REPLACED = 4
 #: Where none of n points shows an error, at most about 3/n of the domain does, in 95 of 100 cases.
 RULE_OF_THREE = 3.0
-#: More loose numbers than this are several; a number is loose if it has more digits than these.
-SEVERAL, SHORT_DIGITS = 2, 3
 #: Beside twice the points to attack it with, so many are kept for the end of a run, and no more than this share.
 KEPT, KEPT_SHARE = 30, 0.15
 #: With less than this share of the points that are usual for an attack nothing is called found.
@@ -159,6 +157,8 @@ class Attack:
         """Whether answers disagree with it; it may be in doubt for other reasons."""
         self.survived = 0
         self.outside = False
+        self.region: Region | None = None
+        """Where answers do not follow it, if they do everywhere else."""
         self.lead: float | None = None
         self.rivals: list[tuple[float, MaskedTree]] = []
 
@@ -171,18 +171,22 @@ class Attack:
         if not self.reason and not self.lab.evidence.certain:
             self._compare()
         if not self.reason and not self.lab.evidence.certain:
-            self.reason = anonymous(self.formula, self.lab) or _shape(self.formula, self.lab)
+            self.reason = anonymous(self.formula, self.lab) or shape_of(self.formula, self.lab)
 
     def standing(self, found: Found) -> Standing:
         """Return how the formula stands."""
-        reason = self.reason or _never_found(found, self.formula, self.lab)
-        share = min(1.0, RULE_OF_THREE / self.survived) if self.survived else 1.0
+        reason = self.reason or never_found(found, self.formula, self.lab)
+        share = RULE_OF_THREE / self.survived if self.survived > 0 else 1.0
+        share = min(1.0, share if self.region is None else share + self.region.share)
         if not reason:
             where = "inside and outside the domain" if self.outside else "inside the domain; outside was not asked"
             reason = f"{self.survived} fresh points did not refute it, {where}"
+            if self.region is not None:
+                where = self.region.in_words(self.lab.variables[self.region.column])
+                reason += f"; but {where} answers jump away from it"
             if self.lead is not None and self.rivals:
                 reason += f"; {self.lead:.0f} nats ahead of its nearest rival"
-        status = "found" if not (self.reason or _never_found(found, self.formula, self.lab)) else "fits"
+        status = "found" if not (self.reason or never_found(found, self.formula, self.lab)) else "fits"
         told = tuple(self.rivals[:TOLD])
         return Standing(status, reason, self.survived, share, self.outside, found.search, self.lead, told)
 
@@ -204,6 +208,7 @@ class Attack:
         answers = lab.ask(np.vstack([inside, far]))
         self.survived = int(np.isfinite(answers[: len(inside)]).sum()) + self._asked_before()
         self.outside = bool(np.isfinite(answers[len(inside) :]).any())
+        self._find_region(inside)
         cleaned: Trial | None = lab.measured()
         while cleaned is not None:
             known = cleaned
@@ -212,16 +217,37 @@ class Attack:
         if drifted is not None:
             self.reason = f"the answers drift: asked again they are {abs(drifted):.1f} standard deviations off"
             return
-        off = self.off(known)
-        worst = int(np.argmax(off)) if len(off) else 0
-        if len(off) and not off[worst] <= self.allowed(len(off)):
-            names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(lab.variables, known.X[worst], strict=True))
-            n_off = int(np.sum(~(off <= self.allowed(len(off)))))
-            self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+        if self._refute(known):
             self.refuted = True
         elif lab.evidence.certain and not self._is_exact(known):
             self.reason = "it does not leave rounding alone: it may only come close to the law"
             self.refuted = True
+
+    def _refute(self, known: Trial) -> bool:
+        """Whether answers disagree with it, which is said."""
+        off = self.off(known)
+        allowed = self.allowed(len(off))
+        worst = int(np.argmax(off)) if len(off) else 0
+        if not len(off) or off[worst] <= allowed:
+            return False
+        names = ", ".join(f"{v.name}={x:.6g}" for v, x in zip(self.lab.variables, known.X[worst], strict=True))
+        n_off = int(np.sum(~(off <= allowed)))
+        self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
+        return True
+
+    def _find_region(self, inside: Array) -> None:
+        """Set the answers aside that are off because they are in a region, and count the fresh points without it."""
+        known = self.lab.measured()
+        off = self.off(known)
+        bad = ~(off <= self.allowed(len(off)))
+        fresh = (known.X[:, None] == inside).all(axis=2).any(axis=1)
+        if not self.lab.evidence.certain or not bad.any() or bad[fresh].sum() > MOST * fresh.sum():
+            return
+        region = region_of(self.formula, known, bad, self.lab)
+        if region is not None:
+            self.region = region
+            self.survived -= int(region.holds(inside).sum())
+            self.lab.log.set_aside(region.holds(self.lab.log.X))
 
     def _move_dropped(self, X: Array) -> None:
         """Put variables that the formula has not at their ends in two of the points: many matter there alone."""
@@ -304,25 +330,31 @@ class Attack:
     # --- rivals ---
 
     def _compare(self) -> None:
-        """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly."""
-        lab = self.lab
-        for attempt in range(ATTEMPTS):
-            if self._is_late():
-                return
-            data = Dataset.of([lab.measured()])
+        """Compare the formula with its rivals, asking where the nearest differs most, until one leads clearly.
+
+        A rival that proves better takes the formula's place, and has it for a rival.
+        """
+        lab, asked, replaced = self.lab, 0, 0
+        while not self._is_late():
+            known = lab.measured()
+            data = Dataset.of([known])
             self.lead, self.rivals = lead(self.formula, data, lab)
             if self._is_late():
                 return
-            if self.lead < 0.0:
+            if self.lead < 0.0 and replaced < MOST_REPLACED:
                 better = finished_in_noise(self.rivals[0][1], data, lab)
+                lab.facts.setdefault("others", []).append(self.formula)
                 self.formula, self.errors = better.tree, better.standard_errors
+                replaced += 1
                 continue
             if self.lead >= CLEARLY:
+                self._refute(known)  # another one may have taken its place
                 return
-            if attempt == ATTEMPTS - 1 or not self._tell_apart(self.rivals[0][1]):
-                break
-        nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
-        self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+            if asked == ATTEMPTS or not self._tell_apart(self.rivals[0][1]):
+                nearest = lab.names.named(literals(self.rivals[0][1])).to_infix() if self.rivals else ""
+                self.reason = f"{nearest} does nearly as well ({max(self.lead or 0.0, 0.0):.1f} nats behind)"
+                return
+            asked += 1
 
     def _is_late(self) -> bool:
         """Whether the time is up, which is said."""
@@ -343,48 +375,6 @@ class Attack:
         apart = np.where(np.isfinite(apart), apart, 0.0)
         lab.ask(X[np.argsort(-apart)[:n_points]])
         return True
-
-
-def _never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
-    """Return why an answer is never called found, whatever the points say; nothing if there is no such reason."""
-    certain = lab.evidence.certain
-    if not certain and not any(map(is_variable, formula)):
-        return "no variable can be seen in the noise"
-    if found.search == "joint" and "slotwise" in found.tried and not certain:
-        return "it was found by joint search after slots had failed, in noise"
-    if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
-        return "it is a sum with several numbers that were fitted, and slots were not tried"
-    if not certain and structural_hash(reopened(formula)) in lab.facts.get("cut", ()):
-        return "there was no time to look for what else its parts could be"
-    n_loose = _n_loose(formula)
-    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
-        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
-    for column, variable in enumerate(lab.variables):
-        values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
-        needed = max(_n_constants_of(formula, column) + 2, 3)
-        if values < needed and any(is_variable(node) and node.value == f"x{column + 1}" for node in formula):
-            return f"{variable.name} has {values} values, and it takes {needed} to tell its form"
-    return ""
-
-
-def _n_loose(formula: MaskedTree) -> int:
-    """Return how many numbers of a formula are not short."""
-    numbers = [node.value for node in formula if isinstance(node, Constant)]
-    return sum(float(f"{number:.{SHORT_DIGITS - 1}e}") != number for number in numbers)
-
-
-def _n_constants_of(formula: MaskedTree, column: int) -> int:
-    """Return how many numbers are in the smallest part of a formula that has all of a variable in it."""
-    name = f"x{column + 1}"
-    places = [i for i, node in enumerate(formula) if is_variable(node) and node.value == name]
-    if not places:
-        return 0
-    wholes = [formula.searchSubtree(i) for i in range(len(formula))]
-    part = min(
-        (whole for whole in wholes if whole.start <= places[0] and whole.stop > places[-1]),
-        key=lambda whole: whole.stop - whole.start,
-    )
-    return sum(isinstance(node, Constant) and abs(node.value) != 1.0 for node in formula[part])
 
 
 def _reaches(variable: Variable, x: Array) -> Array:
@@ -409,39 +399,3 @@ def _spread_out(variables: Sequence[Variable], count: int, rng: np.random.Genera
             values = values * rng.choice([-1.0, 1.0], count)
         columns.append(on_grid(variable, values))
     return np.column_stack(columns)
-
-
-# --- the shape of residuals ---------------------------------------------------------------
-
-
-def _shape(formula: MaskedTree, lab: Lab) -> str:
-    """Return that residuals have a shape, and along which variable, by a test against polynomials; else nothing."""
-    data = Dataset.of([lab.measured()])
-    outcome = lab.fit(reopened(formula), data, n_starts=0)
-    residuals, J = residual_model(outcome.tree, encoder(None).encode([outcome.tree]), data, None)(outcome.constants[0])
-    waves = [polynomials(variable, data.columns[i], DEGREE) for i, variable in enumerate(lab.variables)]
-    names = [variable.name for variable in lab.variables]
-    tests = [(names[i], wave) for i, wave in enumerate(waves)]
-    for i in range(len(waves)):
-        for j in range(i):
-            pairs = (waves[i][:PAIR_DEGREE, None] * waves[j][None, :PAIR_DEGREE]).reshape(-1, len(data.y))
-            tests.append((f"{names[j]} and {names[i]}", pairs))
-    for name, basis in tests:
-        if _explains(basis * data.weight, residuals, J, SHAPE_LEVEL / len(tests)):
-            return f"what it leaves is no noise: it has a shape along {name}"
-    return ""
-
-
-def _explains(basis: Array, residuals: Array, J: Array, level: float) -> bool:
-    """Whether a basis explains residuals better than chance does, beside the constants that were fitted."""
-    fitted = np.linalg.qr(J.T)[0] if len(J) else np.zeros((len(residuals), 0))
-    left = residuals - fitted @ (fitted.T @ residuals)
-    rest = basis.T - fitted @ (fitted.T @ basis.T)
-    directions, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-    directions = directions[:, sizes > 1e-9 * max(float(np.max(sizes, initial=0.0)), 1e-300)]
-    explained = float(np.sum((directions.T @ left) ** 2))
-    n, free = directions.shape[1], len(left) - fitted.shape[1] - directions.shape[1]
-    remains = float(np.sum(left**2)) - explained
-    if n == 0 or free < 1 or remains <= 0.0:
-        return False
-    return bool(explained / (remains / free) > chdtri(n, level))

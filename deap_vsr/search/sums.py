@@ -119,7 +119,7 @@ class Sums:
         """Whether the operators of the laboratory can write sums of products."""
         return {"add", "mul"} <= set(lab.function_set)
 
-    def held_at(self, column: int, n_held: int, lab: Lab) -> Array:
+    def held_at(self, column: int, n_held: int, lab: Lab, closely: bool = False) -> Array:
         """Return settings of what is held; where nothing is, all settings are one."""
         return lab.draw(self.options.n_settings if n_held else 1)
 

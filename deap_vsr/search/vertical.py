@@ -224,11 +224,19 @@ class Beam:
         return self._finish()
 
     def _next(self, waiting: Sequence[int]) -> tuple[int | None, list[State]]:
-        """Return the next variable and what came of freeing it; no variable, if none can be seen in the noise."""
+        """Return the next variable and what came of freeing it; no variable, if none can be seen in the noise.
+
+        Where none can be seen at some settings more are looked at: what matters little may matter at few of them.
+        """
+        column, states = self._seen(waiting)
+        return (column, states) if column is not None else self._seen(waiting, closely=True)
+
+    def _seen(self, waiting: Sequence[int], closely: bool = False) -> tuple[int | None, list[State]]:
+        """Return the first variable that can be seen and leads somewhere, or the last of those that can be seen."""
         last: int | None = None
         for column in waiting:
             self.journal.tell((*self.states[0].freed, column))
-            held_at = self.expansion.held_at(column, len(waiting) - 1, self.lab)
+            held_at = self.expansion.held_at(column, len(waiting) - 1, self.lab, closely)
             if held_at is None:
                 continue
             last = column

@@ -220,3 +220,19 @@ def test_answers_with_standard_errors_are_no_exact_ones():
     lab = Lab(Told("x1*x2", [(0.5, 3.0)] * 2), Budget(queries=100), np.random.default_rng(0))
     assert anchor_of(lab) is None
     assert lab.budget.queries == 1
+
+
+def test_where_the_first_anchor_or_its_sweeps_meet_another_law_it_begins_elsewhere():
+    def stepped(X):
+        return np.log(1.0 + 3.0 * X[:, 0] * X[:, 1]) * np.where((X[:, 0] > 1.5) & (X[:, 0] < 1.75), 1.5, 1.0)
+
+    oracle = CallableOracle(stepped, [(0.5, 3.0)] * 2, BROAD)
+    result = discover(oracle, seed=4, max_evaluations=400_000)
+    assert result.status == "found"
+    assert result.standing.search == "anchored"
+    assert result.expression == "log(1 + 3*x2*x1)"
+    assert "but where x1 is from 1.5 to 1.75" in result.reason
+    assert result.share > 0.1
+    met = (result.data.X[:, 0] > 1.5) & (result.data.X[:, 0] < 1.75)
+    assert met.sum() > 10, "of the first sweeps, or of where it ends"
+    assert result.oracle_queries < 150

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deap_vsr import CallableOracle, MaskedTree
+from deap_vsr import CallableOracle, MaskedTree, Variable, discover
 from deap_vsr.engine import Dataset, fit
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.gp.regressor import GpRegressor
@@ -281,3 +281,44 @@ def test_a_law_that_has_values_on_a_part_of_its_domain_only_is_found():
     asked = law("2*sqrt(x1 - x2)", domain=(0.0, 2.0))
     found, _ = run(asked, evaluations=3_000_000)
     assert found.tree is not None
+
+
+def test_where_a_sum_only_approximates_slots_have_the_evaluations_to_find_what_is_shorter():
+    variables = [Variable("x1", 2, 20), Variable("x2", 1, 10, "loguniform")]
+    oracle = CallableOracle(MaskedTree.from_infix("x1*sin(5.4/x2)").evaluate, variables, noise=0.08, seed=0)
+    result = discover(oracle, time_limit=600)
+    assert result.expression == "sin(5.4/x2)*x1"
+    assert result.status == "found"
+    assert result.standing.search == "slotwise"
+
+
+def test_a_variable_that_is_seen_at_few_settings_is_looked_for_closely():
+    def seen_at_an_end(X):
+        return np.where(X[:, 0] > 2.9, X[:, 1], 1.0)
+
+    slots = Slotwise(FormsRegressor(), SlotOptions.in_noise())
+    missed = 0
+    for seed in range(6):
+        lab = lab_of(CallableOracle(seen_at_an_end, [(0.5, 3.0)] * 2, USUAL, noise=NOISE, seed=seed), seed)
+        if slots.held_at(1, 0, lab) is None:
+            missed += 1
+            held_at = slots.held_at(1, 0, lab, closely=True)
+            assert held_at is not None
+            assert (held_at[:, 0] > 2.9).all()
+    assert missed >= 3
+
+
+def test_closely_is_looked_only_where_no_variable_can_be_seen_and_points_are_plenty(monkeypatch):
+    asked = []
+
+    def told(self, column, n_held, lab, closely=False):
+        asked.append((column, closely))
+        return None
+
+    monkeypatch.setattr(Slotwise, "held_at", told)
+    run(law("x1*x2"))
+    assert asked == [(0, False), (1, False), (0, True), (1, True)]
+    monkeypatch.undo()
+    few = lab_of(law("x1*x2"), queries=2000)
+    assert Slotwise(FormsRegressor(), SlotOptions.in_noise()).held_at(0, 1, few, closely=True) is None
+    assert few.budget.queries == 0

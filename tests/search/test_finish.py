@@ -433,6 +433,7 @@ def test_constants_that_are_not_determined_lose_the_last_digits_of_rounding():
         ("sin(2*x1 - 1e-40*exp(x1*x1))*x2", lambda x: np.sin(2 * x[0]) * x[1], "sin(2*x1)*x2"),
         ("(exp(-2e-17*x1) - exp(-0.5*x1))*x2", lambda x: (1 - np.exp(-0.5 * x[0])) * x[1], "(1 - exp(-0.5*x1))*x2"),
         ("sin(x1)*x2", lambda x: np.sin(x[0]) * x[1], "sin(x1)*x2"),
+        ("(exp(-2e-15*x1) - exp(-0.5*x2))*x3", lambda x: (1 - np.exp(-0.5 * x[1])) * x[2], "(1 - exp(-0.5*x2))*x3"),
     ],
 )
 def test_functions_and_terms_that_do_nothing_go_and_others_stay(tree, law, expected):

@@ -67,3 +67,57 @@ def test_a_constant_that_has_run_away_is_no_short_number():
     outcome = lab.fit(fitted("2.0*exp(3.0*x1)"), data)
     for value in (np.inf, np.nan, 1e308):
         assert list(_with_short_constants(replace(outcome, constants=np.full_like(outcome.constants, value)))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2.0*sin(0.5*x1)*cos(3.0*x2) + 2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*cos(3.0*x2) + -2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*cos(3.0*x2) - 2.1*cos(0.51*x1)*sin(3.0*x2)",
+        "2.0*cos(0.5*x1)*cos(3.0*x2) + 2.1*sin(0.51*x1)*sin(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) + 2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) - 2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "2.0*sin(0.5*x1)*sin(3.0*x2) + -2.1*cos(0.51*x1)*cos(3.0*x2)",
+        "x1*cos(0.5*x1)*sin(3.0*x2) + x1*cos(3.0*x2)*sin(0.5*x1)",
+        "x1*cos(0.5*x1)*sin(3.0*x2) - x1*cos(3.0*x2)*sin(0.5*x1)",
+    ],
+)
+def test_two_products_of_waves_are_one_wave(text):
+    X = np.random.default_rng(0).uniform(0.1, 0.4, (50, 2))
+    waves = [tree for tree in merged(fitted(text), OPERATORS) if sum(n.name in ("sin", "cos") for n in tree) == 1]
+    assert len(waves) == 1
+    assert np.abs(waves[0].evaluate(X) - MaskedTree.from_infix(text).evaluate(X)).max() < 0.12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sin(0.5*x1)*cos(3.0*x2) + cos(0.6*x1)*sin(3.0*x2)",
+        "sin(0.5*x1)*cos(3.0*x2) + 2.0*cos(0.5*x1)*sin(3.0*x2)",
+        "x1*sin(0.5*x1)*cos(3.0*x2) + cos(0.5*x1)*sin(3.0*x2)",
+        "sin(0.5*x1)*cos(3.0*x2) + sin(0.5*x1)*sin(3.0*x2)",
+        "sin(0.5*x1) + cos(0.5*x1)*sin(3.0*x2)",
+    ],
+)
+def test_other_products_are_not(text):
+    assert all(sum(n.name in ("sin", "cos") for n in tree) > 1 for tree in merged(fitted(text), OPERATORS))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2.0*cos(4.71 + 3.0*x1)", "2*sin(3*x1)"),
+        ("2.0*cos(3.0*x1 + -4.71)", "2*(-1*sin(3*x1))"),
+        ("2.0*sin(3.0*x1 + 1.58)", "2*cos(3*x1)"),
+        ("2.0*sin(2.0*x1 + 3.15)", "2*(-1*sin(2*x1))"),
+        ("2.0*sin(3.0*x1 + 0.01)", "2*sin(3*x1)"),
+        ("2.0*sin(3.0*x1 + 1.0)", None),
+        ("cos(4.71 + 0.5*x1 + 3.0*x2)", "sin(0.5*x1 + 3*x2)"),
+    ],
+)
+def test_quarters_of_a_turn_are_no_numbers(text, expected):
+    X = np.random.default_rng(0).uniform(0.1, 3.0, (50, 2))
+    trees = list(merged(fitted(text), OPERATORS))
+    assert [tree.to_infix() for tree in trees] == ([] if expected is None else [expected])
+    assert all(np.abs(tree.evaluate(X) - MaskedTree.from_infix(text).evaluate(X)).max() < 0.03 for tree in trees)

@@ -73,3 +73,19 @@ def test_fits_that_leave_the_same_are_the_same():
     outcomes = [fit(MaskedTree.from_infix(text), data, starts=np.ones((1, text.count("C")))) for text in forms]
     assert [outcome.tree.to_infix(skeleton=True) for outcome in unlike(outcomes, 9)] == ["C*x1", "C*x1 + C"]
     assert len(unlike(outcomes, 1)) == 1
+
+
+def test_of_many_measurements_a_part_tells_most_of_what_is_shorter_and_all_decide_the_rest(monkeypatch):
+    data = noisy_data("2*x1*exp(-0.7*x2) + 0.008*x2", n_points=20_000)
+    here, fitted = lab(), []
+    plain = Lab.fit
+
+    def counted(self, tree, data, **how):
+        fitted.append(len(data.y))
+        return plain(self, tree, data, **how)
+
+    monkeypatch.setattr(Lab, "fit", counted)
+    outcome = pruned(fit(MaskedTree.from_infix("C*x1*exp(C*x2) + C*x2"), data), data, here, EVIDENCE)
+    assert outcome.tree.to_infix(skeleton=True) == "C*x1*exp(C*x2) + C*x2", "2,000 points would not tell"
+    assert 0 < fitted.count(20_000) <= 4
+    assert fitted.count(2000) > 8

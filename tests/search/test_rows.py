@@ -1,10 +1,11 @@
 import numpy as np
+from scipy.linalg import qr
 
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.relevance import settings_that_show
 from deap_vsr.search.finish import reopened
-from deap_vsr.search.rows import telling_rows
+from deap_vsr.search.rows import pivots, telling_rows
 
 
 def lab_of(law=lambda X: X[:, 0], n_vars=3, noise=0.01):
@@ -51,3 +52,8 @@ def test_settings_that_show_are_inside_the_domain_although_more_was_asked():
     settings = settings_that_show(lab, 1, 3)
     assert settings.min() >= 0.5
     assert settings.max() <= 3.0
+
+
+def test_pivots_are_those_of_a_pivoted_decomposition():
+    J = np.random.default_rng(3).standard_normal((5, 400))
+    assert pivots(J, 5).tolist() == qr(J, mode="economic", pivoting=True)[2][:5].tolist()

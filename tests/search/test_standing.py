@@ -14,7 +14,7 @@ from deap_vsr.search.anonymous import anonymous
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
-from deap_vsr.search.standing import CLEARLY, standing
+from deap_vsr.search.standing import CLEARLY, Attack, standing
 from deap_vsr.tree.simplify import structural_hash
 
 BROAD = ("add", "sub", "mul", "div", "inv", "n2", "n3", "sqrt", "exp", "log", "sin", "cos", "tanh", "const")
@@ -68,17 +68,54 @@ def test_outside_is_asked_where_it_may_be():
     assert stands.status == "fits"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_step_in_a_part_of_the_domain_is_seen_or_not_ruled_out(seed):
-    def stepped(X):
-        return X[:, 0] * X[:, 1] * np.where((X[:, 1] > 1.0) & (X[:, 1] < 1.5), 1.5, 1.0)
+def stepped(X, low=1.0, high=1.3):
+    return X[:, 0] * X[:, 1] * np.where((X[:, 1] > low) & (X[:, 1] < high), 1.5, 1.0)
 
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_in_a_part_of_the_domain_is_named_and_counted_or_not_ruled_out(seed):
     lab = lab_of(stepped, asked=1, seed=seed)
     lab.verify = 40
     _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "found"
+    assert "but where x2 is from 1" in stands.reason
+    assert "(12% of the domain)" in stands.reason
+    assert 0.12 + 3 / 40 < stands.share < 0.12 + 3 / 20
+    assert stands.survived < 40
+    assert not stepped_points(lab).any(), "they are of another law"
+    assert not lab.log.outliers[1].size, "and no outliers"
+
+
+def stepped_points(lab):
+    x = lab.measured().X[:, 1]
+    return (x > 1.0) & (x < 1.3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X: X[:, 0] * (X[:, 1] + np.exp(-(((X[:, 1] - 2.0) / 0.02) ** 2))),
+        lambda X: X[:, 0] * np.maximum(X[:, 1], 0.8),
+        lambda X: X[:, 0] * X[:, 1] * np.where((X[:, 1] > 0.8) & (X[:, 1] < 2.5), 1.5, 1.0),
+        lambda X: X[:, 0] * X[:, 1] * np.where(X[:, 1] > 2.7, 1.5, 1.0),
+        lambda X: X[:, 0] * X[:, 1] * np.where((X[:, 0] > 2.0) & (X[:, 1] > 1.6), 1.5, 1.0),
+    ],
+    ids=["a bump", "a kink", "most of the domain", "an end", "a corner"],
+)
+def test_what_is_no_step_in_one_variable_refutes_a_formula(function):
+    lab = lab_of(function, asked=1)
+    lab.verify = 120
+    _, stands = standing(answer("x1*x2"), lab)
     assert stands.status == "fits"
     assert "disagree" in stands.reason
-    assert "x2=1." in stands.reason
+
+
+def test_without_points_to_look_for_it_a_region_is_not_named():
+    lab = lab_of(stepped, asked=1)
+    lab.verify = 40
+    lab = lab.within(Budget(queries=50))
+    _, stands = standing(answer("x1*x2"), lab)
+    assert stands.status == "fits"
 
 
 def test_a_measurement_of_before_may_refute_it_too():
@@ -131,6 +168,67 @@ def test_a_law_leads_clearly_in_noise(law):
     assert found.tree.to_infix() == MaskedTree.from_infix(law).to_infix()
 
 
+@pytest.mark.parametrize(
+    ("law", "other", "noise", "domains"),
+    [
+        ("x1/(x2 + 0.02*x1)", "x1/(x2 - 1 + exp(0.02*x1))", 0.05, [(0.5, 3.0)] * 2),
+        ("11.2/(sqrt(87 + x2)*x1**2)", "11.9*inv(sqrt(127 + x2))/x1**2", 3.5e-4, [(2.0, 20.0), (280.0, 380.0)]),
+    ],
+    ids=["longer", "in other words"],
+)
+def test_what_no_data_tell_from_a_formula_and_is_no_shorter_is_no_rival(law, other, noise, domains):
+    lab = lab_of(law, noise=noise, domains=domains, asked=9000)
+    lab.facts["others"] = [MaskedTree.from_infix(other)]
+    _, rivals = lead(MaskedTree.from_infix(law), Dataset.of([lab.measured()]), lab)
+    texts = [reopened(tree).to_infix(skeleton=True) for _, tree in rivals]
+    assert reopened(MaskedTree.from_infix(other)).to_infix(skeleton=True) not in texts
+
+
+@pytest.mark.parametrize(("seed", "expected"), [(0, True), (3, False)], ids=["data speak for it", "against it"])
+def test_what_is_longer_and_hardly_told_is_a_rival_if_data_speak_for_it(seed, expected):
+    lab = lab_of("x1/(x2 + 0.03*x1)", noise=0.05, asked=9000, seed=seed)
+    lab.facts["others"] = [MaskedTree.from_infix("x1/(x2 - 1 + exp(0.03*x1))")]
+    _, rivals = lead(MaskedTree.from_infix("x1/(x2 + 0.03*x1)"), Dataset.of([lab.measured()]), lab)
+    assert any("exp" in tree.to_infix() for _, tree in rivals) == expected
+
+
+def test_what_no_data_tell_from_a_formula_and_is_shorter_is_a_rival():
+    lab = lab_of("x1/(x2 - 1 + exp(0.02*x1))", noise=0.05, asked=9000)
+    lab.facts["others"] = [MaskedTree.from_infix("x1/(x2 + 0.02*x1)")]
+    ahead, rivals = lead(MaskedTree.from_infix("x1/(x2 - 1 + exp(0.02*x1))"), Dataset.of([lab.measured()]), lab)
+    assert ahead < 0.0
+    assert len(rivals[0][1]) == 7
+
+
+def test_a_rival_that_takes_the_place_at_last_is_compared_as_the_formula_was(monkeypatch):
+    lab, asked = lab_of("x1*exp(-0.7*x2)", noise=0.01), []
+    law, other = MaskedTree.from_infix("x1*exp(-0.7*x2)"), MaskedTree.from_infix("x1*(0.9 - 0.2*x2)")
+
+    def scripted(formula, data, lab):
+        asked.append(formula.to_infix())
+        ahead = (1.0, 1.0, -1.0, 30.0)[len(asked) - 1]
+        return ahead, [(ahead, law)]
+
+    monkeypatch.setattr("deap_vsr.search.standing.lead", scripted)
+    monkeypatch.setattr(Attack, "_ask", lambda attack: None)
+    found, stands = standing(answer("x1*(0.9 - 0.2*x2)"), lab)
+    assert asked[:3] == [other.to_infix()] * 3
+    assert len(asked) == 4
+    assert stands.status == "found"
+    assert "exp" in found.tree.to_infix()
+    assert other in lab.facts["others"], "whose place was taken is a rival"
+
+
+def test_a_rival_that_takes_the_place_must_agree_with_all_answers_too(monkeypatch):
+    lab = lab_of("x1*exp(-0.7*x2)", noise=0.01)
+    ahead = iter((-1.0, 30.0))
+    wrong = MaskedTree.from_infix("x1*x2")
+    monkeypatch.setattr("deap_vsr.search.standing.lead", lambda *what: (next(ahead), [(0.0, wrong)]))
+    _, stands = standing(answer("x1*exp(-0.7*x2)"), lab)
+    assert stands.status == "fits"
+    assert "answers disagree with it" in stands.reason
+
+
 def test_an_approximation_is_not_found_however_well_it_fits():
     rng = np.random.default_rng(1)
     x = rng.uniform(0.5, 3.0, 4000)
@@ -141,6 +239,15 @@ def test_an_approximation_is_not_found_however_well_it_fits():
     _, stands = standing(answer(text), lab)
     assert stands.status == "fits"
     assert anonymous(MaskedTree.from_infix(text), lab).startswith("4 fitted numbers along x1")
+
+
+@pytest.mark.parametrize(("own", "factor", "reason"), [("0.59", "0.3", ""), ("0.591234", "0.301234", "along x2")])
+def test_numbers_that_are_short_by_no_chance_are_not_fitted(own, factor, reason):
+    law = f"(1 - exp(-{own}*x4**2))*({factor}*x3*sqrt(x2)/(exp({own}*x4**2) - 1) + x1)/sqrt(x2)"
+    domains = [(0.5, 3.0), (60.0, 80.0), (0.5, 3.0), (0.1, 2.0)]
+    lab = lab_of(law, n_vars=4, noise=0.002, asked=20_000, domains=domains)
+    told = anonymous(MaskedTree.from_infix(law), lab)
+    assert reason in told if reason else not told
 
 
 def test_a_polynomial_law_is_no_approximation():
@@ -219,6 +326,21 @@ def test_some_answers_are_never_found_in_noise(how, reason):
     _, stands = standing(answer(law, **how), lab_of(law, noise=0.01))
     assert stands.status == "fits"
     assert reason in stands.reason
+
+
+def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_approximate():
+    lab = lab_of(
+        lambda X: 6.0 * X[:, 0] * special.erf(X[:, 1]), noise=0.06, asked=9000, domains=[(0.5, 3.0), (0.2, 2.0)]
+    )
+    _, stands = standing(answer("x1*(0.0098675*x2**6 + 6.76786*sin(sin(x2)))"), lab)
+    assert stands.status == "fits"
+    assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
+
+
+@pytest.mark.parametrize("law", ["x1*(1.2345 + 0.67891*x2)", "1.2345*x1 + 0.67891*sin(x2)", "2*x1*(1.2345 + sin(x2))"])
+def test_other_sums_with_fitted_numbers_are_found(law):
+    _, stands = standing(answer(law), lab_of(law, noise=0.01))
+    assert stands.status == "found", stands.reason
 
 
 def test_where_there_was_no_time_to_look_for_rivals_nothing_is_found():

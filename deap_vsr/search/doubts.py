@@ -1,0 +1,79 @@
+"""Why an answer is never called found, whatever the points say that it is attacked with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deap_vsr.lab.lab import Lab
+from deap_vsr.search.finish import reopened
+from deap_vsr.search.records import Found
+from deap_vsr.tree import Constant, MaskedTree, Node, is_variable
+from deap_vsr.tree.simplify import structural_hash
+
+#: More loose numbers than this are several; a number is loose if it has more digits than these.
+SEVERAL, SHORT_DIGITS = 2, 3
+#: Of these nodes, numbers and a variable a polynomial is made that is none by chance: a line, or what has its square.
+PLAIN = frozenset({"add", "sub", "mul", "n2", "n3"})
+
+
+def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
+    """Return why an answer is never called found, whatever the points say; nothing if there is no such reason."""
+    certain = lab.evidence.certain
+    if not certain and not any(map(is_variable, formula)):
+        return "no variable can be seen in the noise"
+    if found.search == "joint" and "slotwise" in found.tried and not certain:
+        return "it was found by joint search after slots had failed, in noise"
+    if found.search == "sums" and "slotwise" not in found.tried and _n_loose(formula) > SEVERAL:
+        return "it is a sum with several numbers that were fitted, and slots were not tried"
+    if not certain and structural_hash(reopened(formula)) in lab.facts.get("cut", ()):
+        return "there was no time to look for what else its parts could be"
+    n_loose = _n_loose(formula)
+    mixed = None if certain else _mixed(formula)
+    if mixed is not None:
+        return f"a sum of functions of {lab.variables[mixed].name} with several fitted numbers may approximate many"
+    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
+        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+    for column, variable in enumerate(lab.variables):
+        values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
+        needed = max(_n_constants_of(formula, column) + 2, 3)
+        if values < needed and any(is_variable(node) and node.value == f"x{column + 1}" for node in formula):
+            return f"{variable.name} has {values} values, and it takes {needed} to tell its form"
+    return ""
+
+
+def _mixed(formula: MaskedTree) -> int | None:
+    """Return the variable of which alone a sum is that has several loose numbers, and is no polynomial; None: no such.
+
+    Two functions among all there are, with numbers before them, are as near to any smooth curve as some thousand
+    measurements tell: 6.76786*sin(sin(x)) + 0.0098675*x**6 to 6*erf(x).
+    """
+    for position, node in enumerate(formula):
+        part = formula[formula.searchSubtree(position)]
+        if node.name not in ("add", "sub") or _n_loose(part) < SEVERAL:
+            continue
+        columns = {int(other.value[1:]) - 1 for other in part if is_variable(other)}
+        if len(columns) == 1 and any(other.arity and other.name not in PLAIN for other in part):
+            return columns.pop()
+    return None
+
+
+def _n_loose(formula: Sequence[Node]) -> int:
+    """Return how many numbers of a formula are not short."""
+    numbers = [node.value for node in formula if isinstance(node, Constant)]
+    return sum(float(f"{number:.{SHORT_DIGITS - 1}e}") != number for number in numbers)
+
+
+def _n_constants_of(formula: MaskedTree, column: int) -> int:
+    """Return how many numbers are in the smallest part of a formula that has all of a variable in it."""
+    name = f"x{column + 1}"
+    places = [i for i, node in enumerate(formula) if is_variable(node) and node.value == name]
+    if not places:
+        return 0
+    wholes = [formula.searchSubtree(i) for i in range(len(formula))]
+    part = min(
+        (whole for whole in wholes if whole.start <= places[0] and whole.stop > places[-1]),
+        key=lambda whole: whole.stop - whole.start,
+    )
+    return sum(isinstance(node, Constant) and abs(node.value) != 1.0 for node in formula[part])
