@@ -156,6 +156,11 @@ class Found:
     tried: tuple[str, ...] = ()
     """All that were tried."""
 
+    @property
+    def own(self) -> MaskedTree | None:
+        """The tree in the units in which answers are known to the laboratory."""
+        return self.tree if self.inner is None else self.inner
+
     @classmethod
     def nothing(cls, end: BaseException) -> Found:
         """Return what there is when a search has ended before it has begun."""

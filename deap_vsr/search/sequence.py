@@ -8,10 +8,12 @@ from dataclasses import replace
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.anchored import Anchored
+from deap_vsr.search.anonymous import anonymous
 from deap_vsr.search.finish import better
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, ending
+from deap_vsr.search.shape import shape_of
 from deap_vsr.search.slotwise import PLENTY, Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
@@ -44,7 +46,7 @@ def in_sequence(
         for each expansion:
             search with it
             where a formula stands already: keep the better of both
-            stop at a formula that nothing shorter is likely to stand for, or at a limit
+            stop at a formula that nothing shorter is likely to stand for, and whose residuals are noise, or at a limit
     """
     best: Found | None = None
     schedule = order
@@ -60,6 +62,8 @@ def in_sequence(
         if expansion is None:
             break
         if isinstance(expansion, Joint):
+            if best is not None and best.stopped_by == "found":
+                break  # in doubt, and no other search has a better one: in noise this one has hardly ever
             if best is not None and lab.budget.queries_left() < _least(expansion):
                 best = replace(best, stopped_by="queries")
                 break
@@ -85,10 +89,17 @@ def in_sequence(
 def _goes_on(found: Found, expansion: Joint | Slotwise | Anchored | Sums, lab: Lab) -> bool:
     """Whether the next search is worth its while."""
     if found.stopped_by == "found":
-        return isinstance(expansion, Sums) and not _convincing(found)
+        return (isinstance(expansion, Sums) and not _convincing(found)) or _in_doubt(found, lab)
     # In noise a table may want more points than there are, and what is left may do for joint expansion.
     in_noise = not lab.evidence.certain and isinstance(expansion, Slotwise)
     return found.stopped_by in (("exhausted", "queries") if in_noise else ("exhausted",))
+
+
+def _in_doubt(found: Found, lab: Lab) -> bool:
+    """Whether, in noise, what an answer leaves has a shape, or a polynomial says as much: then it is not the law."""
+    if lab.evidence.certain or found.own is None or lab.budget.used_up() is not None:
+        return False
+    return bool(anonymous(found.own, lab) or shape_of(found.own, lab))
 
 
 def _convincing(found: Found) -> bool:
@@ -110,8 +121,8 @@ def _together(first: Found, second: Found, lab: Lab) -> Found:
     """Return what two searches have found: what the second has, if it is found, else the better of both."""
     if first.stopped_by == "found":
         shorter = False
-        if second.stopped_by == "found" and first.tree is not None and second.tree is not None:
-            shorter = better([first.tree, second.tree], lab) == 1
+        if second.stopped_by == "found" and first.own is not None and second.own is not None:
+            shorter = better([first.own, second.own], lab) == 1
         stopped_by = "interrupted" if second.stopped_by == "interrupted" else "found"
         best, other = (second, first) if shorter else (first, second)
         return replace(best, rounds=[*other.rounds, *best.rounds], stopped_by=stopped_by)

@@ -99,7 +99,8 @@ def standing(found: Found, lab: Lab) -> tuple[Found, Standing]:
     if found.stopped_by != "found":
         return found, Standing("partial", _unfinished(found), search=found.search)
     lab.budget.kept = 0
-    inner = found.tree if found.inner is None else found.inner  # in the units of the laboratory
+    inner = found.own
+    assert inner is not None
     attack = lab.facts.get("attack")
     if attack is None or attack.formula != inner:
         attack = Attack(inner, lab)
