@@ -47,16 +47,25 @@ def _mixed(formula: MaskedTree) -> int | None:
     """Return the variable of which alone a sum is that has several loose numbers, and is no polynomial; None: no such.
 
     Two functions among all there are, with numbers before them, are as near to any smooth curve as some thousand
-    measurements tell: 6.76786*sin(sin(x)) + 0.0098675*x**6 to 6*erf(x).
+    measurements tell: 6.76786*sin(sin(x)) + 0.0098675*x**6 to 6*erf(x). One function and a number, a + b/x, is not.
     """
     for position, node in enumerate(formula):
         part = formula[formula.searchSubtree(position)]
         if node.name not in ("add", "sub") or _n_loose(part) < SEVERAL:
             continue
         columns = {int(other.value[1:]) - 1 for other in part if is_variable(other)}
-        if len(columns) == 1 and any(other.arity and other.name not in PLAIN for other in part):
+        terms = sum(any(map(is_variable, term)) for term in _terms(MaskedTree(part)))
+        if terms > 1 and len(columns) == 1 and any(other.arity and other.name not in PLAIN for other in part):
             return columns.pop()
     return None
+
+
+def _terms(tree: MaskedTree) -> list[list[Node]]:
+    """Return the operands of a chain of sums and differences."""
+    if tree[0].name not in ("add", "sub"):
+        return [list(tree)]
+    first = tree.searchSubtree(1)
+    return [*_terms(MaskedTree(tree[first])), *_terms(MaskedTree(tree[first.stop :]))]
 
 
 def _n_loose(formula: Sequence[Node]) -> int:

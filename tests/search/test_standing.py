@@ -337,7 +337,15 @@ def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_appr
     assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
 
 
-@pytest.mark.parametrize("law", ["x1*(1.2345 + 0.67891*x2)", "1.2345*x1 + 0.67891*sin(x2)", "2*x1*(1.2345 + sin(x2))"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        "x1*(1.2345 + 0.67891*x2)",
+        "1.2345*x1 + 0.67891*sin(x2)",
+        "2*x1*(1.2345 + sin(x2))",
+        "x1*(1.2345 + 0.67891/x2)",
+    ],
+)
 def test_other_sums_with_fitted_numbers_are_found(law):
     _, stands = standing(answer(law), lab_of(law, noise=0.01))
     assert stands.status == "found", stands.reason
