@@ -10,7 +10,8 @@ from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.sequence import slots_first
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 
 

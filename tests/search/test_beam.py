@@ -14,7 +14,8 @@ from deap_vsr.lab.relevance import settings_that_show
 from deap_vsr.lab.trials import Trial
 from deap_vsr.search.finish import better, finished_in_noise
 from deap_vsr.search.freezing import freeze
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.vertical import vertical
 
 USUAL = ("add", "sub", "mul", "div", "exp", "log", "sqrt", "sin", "cos", "n2", "const")
