@@ -38,7 +38,7 @@ from deap_vsr.search.joint import Joint, JointOptions
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, Progress
 from deap_vsr.search.sequence import in_sequence
-from deap_vsr.search.slotwise import SlotOptions
+from deap_vsr.search.slot_options import SlotOptions
 from deap_vsr.search.standing import THOROUGH, Standing, points_to_attack, points_to_keep, standing
 from deap_vsr.search.vertical import simplest_first, vertical
 

@@ -10,7 +10,8 @@ from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.contract import Regressor
 from deap_vsr.search.joint import Joint
 from deap_vsr.search.sequence import in_order
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 
 
@@ -24,6 +25,7 @@ def searches(
     if "anchored" in names and lab.evidence.certain:
         yield Anchored(slots, passes=(("most", (6, 9, 14)),))
         yield Anchored(slots, passes=(("cheap", (4, 6)), ("most", (6, 9))), elsewhere=True)
+        yield Anchored(slots, elsewhere=True)
     for name in in_order(names, lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
             yield Sums(atoms_in_noise, regressor=slots)

@@ -34,8 +34,9 @@ from deap_vsr.search.tables import NOTHING, Grown, Known, SlotTables, Solutions,
 from deap_vsr.tree import MaskedTree
 from deap_vsr.tree.operators import Array, Flags
 
-#: Of the time and evaluations that are left, what a pass may spend: the rest is for searches with more points.
-SHARE = 0.2
+#: Of the time and evaluations that are left, what a pass may spend, and one at another anchor: the rest is for searches
+#: with more points, which hard laws need more often than another anchor.
+SHARE, SHARE_ELSEWHERE = 0.2, 0.1
 #: With more variables than this, those that matter are looked for in groups first: a sweep of each would cost more.
 MANY = 12
 #: Values among which those of a sweep are chosen: finer than any sweep.
@@ -72,7 +73,7 @@ class Anchored:
     @property
     def efforts(self) -> tuple[tuple[str, float], ...]:
         """How hard slots are tried, one pass after the other, and the share of time and evaluations of each."""
-        return tuple((effort, SHARE) for effort, _ in self.passes)
+        return tuple((effort, SHARE_ELSEWHERE if self.elsewhere else SHARE) for effort, _ in self.passes)
 
     def relevant(self, lab: Lab) -> list[int] | None:
         """Return the columns on which y depends at the anchor, each of them swept; None if answers are not exact."""

@@ -14,7 +14,8 @@ from deap_vsr.search.joint import Joint
 from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, ending
 from deap_vsr.search.shape import shape_of
-from deap_vsr.search.slotwise import PLENTY, Slotwise
+from deap_vsr.search.slot_options import PLENTY
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant

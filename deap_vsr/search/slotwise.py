@@ -7,14 +7,14 @@ are fitted. Repeated for several values, every slot has a table in one variable,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.errors import NoValuesError, OutOfQueriesError
-from deap_vsr.lab.evidence import Evidence, FreezeRule, squares
+from deap_vsr.lab.evidence import FreezeRule, squares
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.relevance import relevant_variables, settings_that_show
 from deap_vsr.lab.trials import Trial
@@ -25,6 +25,7 @@ from deap_vsr.search.prune import pruned, unlike
 from deap_vsr.search.records import State
 from deap_vsr.search.rows import telling_rows
 from deap_vsr.search.signs import symmetries, turns, with_one_branch
+from deap_vsr.search.slot_options import PLENTY, SlotOptions
 from deap_vsr.search.tables import (
     MIN_VALUES,
     NOTHING,
@@ -53,112 +54,17 @@ IDLE = 0.5
 #: How hard an exact search tries, one pass after the other, and what share each may spend of the time and evaluations
 #: that are left: something is always left to joint expansion, which has an answer where no form is exact.
 PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
-#: With so many points for each variable, a search in noise asks what it wants: some 2,000 are asked in a round.
-PLENTY = 2500
-#: With fewer for each variable, everything is measured at one setting, and all formulas share the tables. Of 40 fresh
-#: laws (`vsr data make --suite laws --programs 60 --seed 4711`, 2 to 5 variables, noise of 1 % that is stated, 200
-#: points) 14 have the right form then, 4 with tables of their own at two settings.
-FEW = 100
 #: Where no variable can be seen, so many times as many settings are probed: 48 where all but one are free, and with
 #: 8 x4 of x2**3/(1 - 0.01*x1**2*x3/x4), of 280 to 380, was left out in noise of 1 % of the reading.
 CLOSELY = 6
 #: Of the forms that a regressor has for a noisy table, so many are looked at for what they can do without.
 MAX_FORMS = 10
-
-
 #: Points that are kept in noise for checking the answer, inside the domain and outside.
 KEPT = 16
 
 #: What was asked for a table: values of the new variable (J,), settings (K, m), points (K, J, B, m), answers (K, J, B)
 #: and their weights, and whether the slot is y itself.
 Asked = tuple[Array, Array, Array, Array, Array | None, bool]
-
-
-@dataclass(frozen=True)
-class SlotOptions:
-    """Numbers of slotwise expansion.
-
-    A table has ``n_settings`` settings of what is held; ``sweeps`` says at which values of the new variable, first and
-    where that does not do. ``beam`` combinations of forms are tried for a variable, of at most ``n_forms`` forms of a
-    slot. A formula is verified with ``points`` and ``points_a_constant`` at each setting. ``share`` is the part of what
-    is left that the regressor may spend on one slot.
-    """
-
-    n_settings: int = 3
-    sweeps: tuple[Sweep, ...] = (
-        Sweep(12),
-        Sweep(28, even=True, spare=3),
-        Sweep(24, window=0.2, spare=3),
-        Sweep(24, window=0.04),
-    )
-    beam: int = 4
-    n_forms: int = 6
-    points: int = 4
-    points_a_constant: int = 1
-    share: float = 0.5
-    n_starts: int = 2
-    max_nodes: int = 300
-    """Formulas grown in all."""
-    more: int = 4
-    """Where formulas are not told apart, they are judged by so many times the data at the most."""
-    n_probed: int = 8
-    """In noise, of so many times as many settings those are taken at which a variable is seen best."""
-    shared: bool = False
-    """In noise, whether points are so few that all formulas that are followed share one table, at one setting."""
-    thrifty: bool = False
-    """Whether points are so few that variables are freed as they come, and not tried beforehand."""
-    tried: bool = False
-    """In noise, whether points are so many that each variable is tried alone beforehand."""
-
-    @classmethod
-    def of(cls, evidence: Evidence, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
-        """Return options for answers of a kind, in a run that may ask so many points."""
-        return cls.within(queries, n_vars) if evidence.certain else cls.in_noise(queries, n_vars)
-
-    @classmethod
-    def within(cls, queries: float, n_vars: int) -> SlotOptions:
-        """Return options for exact answers: small tables where there are few points for each variable."""
-        if queries >= 250 * n_vars:
-            return cls()
-        few = Sweep(8) if queries < 80 * n_vars else Sweep(10)
-        return cls(n_settings=2, sweeps=(few, Sweep(20, even=True)), thrifty=True)
-
-    @classmethod
-    def in_noise(cls, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
-        """Return options for noisy answers: each sweep has more points than the one before.
-
-        Where there are few points for each variable a table takes a third of these, and checking it another third.
-        """
-        sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
-        plenty = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
-        if queries >= PLENTY * n_vars:
-            return replace(plenty, tried=True)
-        a_round = queries / (n_vars + 1)  # as much is left for the end
-        if a_round < FEW:
-            J = int(np.clip(a_round / 5, 8, 12))
-            return replace(
-                plenty,
-                n_settings=1,
-                sweeps=(Sweep(J, n_points=1), Sweep(J + 4, n_points=2)),
-                points=max(int(a_round / 5), 5),
-                points_a_constant=1,
-                n_probed=3,
-                more=2,
-                shared=True,
-            )
-        K = 3 if a_round >= 300 else 2  # of one nothing would be seen to move
-        J = 10 if a_round >= 100 else 8
-        n_points = max(int(a_round / 3 / (K * J)), 1)
-        few = (Sweep(J, n_points=n_points), Sweep(J + 4, n_points=2 * n_points))
-        return replace(
-            plenty,
-            n_settings=K,
-            sweeps=few,
-            points=max(int(a_round / 3 / K), 6),
-            points_a_constant=2,
-            n_probed=2,
-            more=2,
-        )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from deap_vsr.search.parts import resolved
 from deap_vsr.search.pool import PoolSearch, Schedule, check_schedule
 from deap_vsr.search.records import Found, Journal, Progress, State, ending, what_stopped
 from deap_vsr.search.round import free
-from deap_vsr.search.slotwise import EXACT, SlotOptions, Slotwise, simplicity
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import EXACT, Slotwise, simplicity
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.tables import Known, Solutions
 from deap_vsr.tree import MaskedTree

@@ -11,7 +11,8 @@ from deap_vsr.forms.table import Target
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.contract import Task
-from deap_vsr.search.slotwise import PASSES, SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import PASSES, Slotwise
 from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import operators
 from deap_vsr.tree.simplify import structural_hash

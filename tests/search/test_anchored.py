@@ -227,7 +227,7 @@ def test_where_the_first_anchor_or_its_sweeps_meet_another_law_it_begins_elsewhe
         return np.log(1.0 + 3.0 * X[:, 0] * X[:, 1]) * np.where((X[:, 0] > 1.5) & (X[:, 0] < 1.75), 1.5, 1.0)
 
     oracle = CallableOracle(stepped, [(0.5, 3.0)] * 2, BROAD)
-    result = discover(oracle, seed=4, max_evaluations=400_000)
+    result = discover(oracle, seed=4, max_evaluations=2_000_000)
     assert result.status == "found"
     assert result.standing.search == "anchored"
     assert result.expression == "log(1 + 3*x2*x1)"

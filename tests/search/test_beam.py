@@ -16,7 +16,8 @@ from deap_vsr.search.finish import better, finished_in_noise
 from deap_vsr.search.freezing import freeze
 from deap_vsr.search.records import State
 from deap_vsr.search.round import verified
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.tables import Grown
 from deap_vsr.search.vertical import Beam, vertical
 

@@ -10,7 +10,8 @@ from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.joint import Joint, JointOptions
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import vertical
 from deap_vsr.tree import Constant

@@ -5,7 +5,7 @@ import pytest
 
 from deap_vsr import CallableOracle, Relative, discover
 from deap_vsr.lab.evidence import Noisy
-from deap_vsr.search.slotwise import FEW, SlotOptions
+from deap_vsr.search.slot_options import FEW, SlotOptions
 
 
 def asked(law, n_vars, seed=0):

@@ -11,7 +11,8 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.records import Found
 from deap_vsr.search.sequence import in_order, in_sequence
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.sums import Sums
 
 OPERATORS = ("add", "mul", "exp", "sin", "const")

@@ -11,7 +11,8 @@ from deap_vsr.gp.regressor import GpRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.contract import Candidate
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.vertical import simplest_first, vertical
 
 RATIONAL = ("add", "sub", "mul", "div", "const")
@@ -432,7 +433,8 @@ from deap_vsr import CallableOracle
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
-from deap_vsr.search.slotwise import SlotOptions, Slotwise
+from deap_vsr.search.slot_options import SlotOptions
+from deap_vsr.search.slotwise import Slotwise
 from deap_vsr.search.vertical import vertical
 
 def law(X):
