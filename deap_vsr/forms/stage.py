@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from deap_vsr.errors import VsrError, short
+from deap_vsr.forms.alone import functions_alone
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.pairs import two_inner_constants
+from deap_vsr.forms.rationals import rational_functions
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.roots import roots
 from deap_vsr.forms.skeletons import QUICK, THOROUGH, small_skeletons
@@ -59,6 +61,9 @@ class Stage:
         A task of this effort, or more, asks for it. Cheap stages take milliseconds.
     few_constants : bool
         Whether it is used in noise as well, where forms with many constants fit anything.
+    swift : bool
+        Whether it takes a fraction of a second where others of its effort take seconds: of a large set all operators
+        are tried before these.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Stage:
     targets: Callable[[Table], Iterable[Target]] = plain
     effort: str = "cheap"
     few_constants: bool = False
+    swift: bool = False
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
@@ -97,13 +103,15 @@ STAGES = (
     Stage("sums of three behind factors", partial(sparse_sums, counts=(0, 0, 20)), behind_factors, few_constants=True),
     Stage("sums of five", partial(sparse_sums, counts=(0, 0, 0, 0, 20)), plain, few_constants=True),
     Stage("long ratios", ratios, plain, few_constants=True),
+    Stage("rational functions", rational_functions, plain, "most", swift=True),
+    Stage("inner alone", functions_alone, plain, "most", swift=True),
     Stage("inner", inner_constants, plain, "most", few_constants=True),
     Stage("two inner", two_inner_constants, plain, "most", few_constants=True),
+    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most", few_constants=True),
     Stage("inner behind a function", partial(inner_constants, n_inner=3), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),
     Stage("inner behind factors", partial(inner_constants, n_inner=1), behind_few_factors, "most"),
     Stage("inner, sums of three behind", partial(inner_constants, n_inner=2, counts=TRIPLES), once, "most"),
-    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most", few_constants=True),
     Stage("skeletons", partial(small_skeletons, passes=THOROUGH), plain, "all"),
 )

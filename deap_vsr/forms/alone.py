@@ -1,0 +1,157 @@
+"""One inner constant, and nothing beside: z = C*u + C, C*u + C/u + C and C*u + C*u**2 + C, where u is u(theta g).
+
+x**2*exp(C*x)/(exp(C*x) - 1)**2 is x**2 over such a sum. Among many columns some three fit a smooth table about as well
+at any theta, and a scan shows no dip; these few do not. All targets are looked at together: the columns are the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deap_vsr.forms.atoms import Function, Nodes, functions
+from deap_vsr.forms.inner import FACTOR_COMES_OUT, symmetric
+from deap_vsr.forms.sums import sum_nodes
+from deap_vsr.forms.table import Form, Step, Table, Target
+from deap_vsr.forms.targets import behind_factors, factors, once, plain
+from deap_vsr.tree import Constant, node_from_name, operators
+from deap_vsr.tree.operators import Array
+
+#: Arguments g: so many of the first atoms. Values of theta, in units of the inverse of the largest g: an eighth apart,
+#: as those of a scan; what oscillates has them evenly, 0.4 apart.
+N_INNER = 3
+THETAS, TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4)
+#: Targets of which the best theta leaves less than this share of the median are looked at in finer steps, so many, so
+#: often; what leaves little then is fitted. Of x**2*exp(C*x)/(exp(C*x) - 1)**2 they leave 0.07 and then 5e-4, of most
+#: targets 0.01 and more.
+SHALLOW, FINE, ZOOMS, DEEP = 0.3, 9, 4, 2e-3
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """A function of theta g: what it is, the thetas that are tried, and g, (n_settings, n_points)."""
+
+    function: Function
+    inner: Nodes
+    thetas: Array
+    g: Array
+
+    def values(self, thetas: Array, k: int) -> Array:
+        """Return its values in a setting at any thetas, (..., n_points)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(operators.get(self.function.name).function(thetas[..., None] * self.g[k]))
+
+    def nodes(self, theta: float, allowed: frozenset[str]) -> Nodes:
+        """Return its nodes at a theta."""
+        if self.inner[0].name == "div" and isinstance(self.inner[1], Constant):
+            return self.function.of((self.inner[0], Constant(theta), *self.inner[2:]), allowed)
+        return self.function.of((node_from_name("mul"), Constant(theta), *self.inner), allowed)
+
+
+def functions_alone(target: Target) -> Iterator[Step]:
+    """Yield sums of a function of theta g and 1, and then with its inverse or its square as well.
+
+    They are looked for behind every factor and function of the table at once.
+    """
+    table = target.table
+    if not {"add", "mul"} <= table.allowed:
+        return
+    targets = [*plain(table), *once(table), *factors(table), *behind_factors(table)]
+    families = list(_families(table))
+    for second in ("", "inv", "n2"):
+        if second == "inv" and not table.allowed & {"inv", "div"}:
+            continue
+        for family in families:
+            found: list[tuple[float, Form]] = []
+            for i, theta, depth in zip(*_dips(family, second, targets, 0), strict=True):
+                form = _form(targets[i], family, second, theta) if depth < DEEP else None
+                if form is not None:
+                    found.append((depth, form))
+            found.sort(key=lambda item: item[0])
+            yield [form for _, form in found], len(family.thetas) * len(targets)
+
+
+def _families(table: Table) -> Iterator[_Family]:
+    for function in functions(table.function_set):
+        operator = operators.get(function.name)
+        if function.name in FACTOR_COMES_OUT or not operator.known:
+            continue
+        for atom, g in zip(table.atoms, table.values(N_INNER), strict=False):
+            reach = float(np.max(np.abs(g[0]))) if np.isfinite(g).all() else np.nan
+            if not reach > 0.0:
+                continue
+            thetas = (TURNS if function.name in ("sin", "cos", "tan") else THETAS) / reach
+            if not symmetric(function):
+                thetas = np.concatenate([-thetas[::-1], thetas])
+            yield _Family(function, atom.nodes, thetas, g)
+
+
+def _dips(
+    family: _Family, second: str, targets: Sequence[Target], k: int
+) -> tuple[list[int], list[float], list[float]]:
+    """Return which targets have a theta that leaves less than others in setting k, which, and how much less."""
+    z = np.array([target.z[k] / (np.abs(target.z[k]).max() or 1.0) for target in targets])  # squares do not overflow
+    z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
+    coarse = _left(family, second, np.tile(family.thetas[:, None], len(z)), z, k)
+    known = np.where(np.isfinite(coarse), coarse, np.nan)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a target of which nothing is known
+        usual = np.nanmedian(known, axis=0)
+    some = np.flatnonzero(coarse.min(axis=0) < SHALLOW * usual)
+    best = coarse[:, some].argmin(axis=0)
+    theta, step = family.thetas[best], np.gradient(family.thetas)[best]
+    least = coarse[best, some]
+    for _ in range(ZOOMS if len(some) else 0):
+        fine = theta + step * np.linspace(-1.0, 1.0, FINE)[:, None]  # (FINE, n_some)
+        left = _left(family, second, fine, z[some], k)
+        best = left.argmin(axis=0)
+        theta, least, step = fine[best, range(len(some))], left.min(axis=0), 2.0 * step / (FINE - 1)
+    return some.tolist(), theta.tolist(), (least / usual[some]).tolist()
+
+
+def _left(family: _Family, second: str, thetas: Array, z: Array, k: int) -> Array:
+    """Return what is left of targets (n_targets, n_points) in setting k at thetas (n_thetas, n_targets), as many."""
+    same = bool((thetas == thetas[:, :1]).all())
+    A = _columns(family, second, thetas[:, 0] if same else thetas, k)
+    with np.errstate(all="ignore"):
+        fine = np.asarray(((np.abs(A) < 1e60) & (np.abs(A) > 1e-60)).all(axis=(-2, -1)))
+        A = np.where(fine[..., None, None], A / np.linalg.norm(A, axis=-2, keepdims=True), 0.0)
+    basis = np.linalg.qr(A)[0]  # (n_thetas, [n_targets,] n_points, n_columns)
+    places = "tpc,np" if same else "tnpc,np"
+    along = np.einsum(f"{places}->tnc", basis, z)
+    rest = z[None] - np.einsum("tpc,tnc->tnp" if same else "tnpc,tnc->tnp", basis, along)
+    return np.where(fine if fine.ndim == 2 else fine[:, None], np.linalg.norm(rest, axis=2), np.inf)
+
+
+def _columns(family: _Family, second: str, thetas: Array, k: int) -> Array:
+    """Return the function, perhaps its inverse or its square, and 1 at any thetas: (..., n_points, 2 or 3)."""
+    u = family.values(thetas, k)
+    with np.errstate(all="ignore"):
+        other = {"": (), "inv": (1.0 / u,), "n2": (u**2,)}[second]
+    return np.stack([u, *other, np.ones(u.shape)], axis=-1)
+
+
+def _form(target: Target, family: _Family, second: str, theta: float) -> Form | None:
+    """Return the form at the best theta of the first setting; starts for the others where it holds there."""
+
+    def written(theta: float, k: int) -> Nodes | None:
+        A = _columns(family, second, np.array(theta), k) / target.tolerance[k][:, None]
+        coefficients = np.linalg.lstsq(A, target.z[k] / target.tolerance[k], rcond=1e-14)[0]
+        u = family.nodes(theta, target.table.allowed)
+        parts: list[Nodes | None] = [u, None]
+        if second == "n2" and "n2" not in target.table.allowed:
+            parts.insert(1, (node_from_name("mul"), *u, *u))
+        elif second:
+            parts.insert(1, Function(second).of(u, target.table.allowed))
+        nodes = sum_nodes(parts, coefficients, target)
+        return None if nodes is None else target.wrap(nodes)
+
+    def elsewhere() -> list[Nodes]:
+        thetas = [(theta, k) for k in range(1, len(target.z)) for theta in _dips(family, second, [target], k)[1]]
+        return [nodes for nodes in (written(theta, k) for theta, k in thetas) if nodes is not None]
+
+    nodes = written(theta, 0)
+    return None if nodes is None else Form.of([nodes], len(nodes) + target.cost, elsewhere=elsewhere)
