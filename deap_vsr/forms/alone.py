@@ -22,7 +22,7 @@ from deap_vsr.tree.operators import Array
 
 #: Arguments g: so many of the first atoms. Values of theta, in units of the inverse of the largest g: an eighth apart,
 #: as those of a scan; what oscillates has them evenly, 0.4 apart.
-N_INNER = 3
+N_INNER = 5
 THETAS, TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4)
 #: Targets of which the best theta leaves less than this share of the median are looked at in finer steps, so many, so
 #: often; what leaves little then is fitted. Of x**2*exp(C*x)/(exp(C*x) - 1)**2 they leave 0.07 and then 5e-4, of most
@@ -95,7 +95,7 @@ def _dips(
     """Return which targets have a theta that leaves less than others in setting k, which, and how much less."""
     z = np.array([target.z[k] / (np.abs(target.z[k]).max() or 1.0) for target in targets])  # squares do not overflow
     z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
-    coarse = _left(family, second, np.tile(family.thetas[:, None], len(z)), z, k)
+    coarse = _left(family, second, family.thetas[:, None], z, k)
     known = np.where(np.isfinite(coarse), coarse, np.nan)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a target of which nothing is known
@@ -105,25 +105,33 @@ def _dips(
     theta, step = family.thetas[best], np.gradient(family.thetas)[best]
     least = coarse[best, some]
     for _ in range(ZOOMS if len(some) else 0):
-        fine = theta + step * np.linspace(-1.0, 1.0, FINE)[:, None]  # (FINE, n_some)
-        left = _left(family, second, fine, z[some], k)
+        finer = theta + step * np.linspace(-1.0, 1.0, FINE)[:, None]  # (FINE, n_some)
+        left = _left(family, second, finer, z[some], k)
         best = left.argmin(axis=0)
-        theta, least, step = fine[best, range(len(some))], left.min(axis=0), 2.0 * step / (FINE - 1)
+        theta, least, step = finer[best, range(len(some))], left.min(axis=0), 2.0 * step / (FINE - 1)
     return some.tolist(), theta.tolist(), (least / usual[some]).tolist()
 
 
 def _left(family: _Family, second: str, thetas: Array, z: Array, k: int) -> Array:
-    """Return what is left of targets (n_targets, n_points) in setting k at thetas (n_thetas, n_targets), as many."""
-    same = bool((thetas == thetas[:, :1]).all())
-    A = _columns(family, second, thetas[:, 0] if same else thetas, k)
+    """Return what is left of targets (n_targets, n_points) of length 1 in setting k at thetas, (n_thetas, n_targets).
+
+    The thetas are (n_thetas, n_targets), or (n_thetas, 1) where they are the same for all. Half the digits are enough.
+    """
+    A = _columns(family, second, thetas if thetas.shape[1] > 1 else thetas[:, 0], k)
+    left = np.ones((len(thetas), len(z)))
     with np.errstate(all="ignore"):
         fine = np.asarray(((np.abs(A) < 1e60) & (np.abs(A) > 1e-60)).all(axis=(-2, -1)))
-        A = np.where(fine[..., None, None], A / np.linalg.norm(A, axis=-2, keepdims=True), 0.0)
-    basis = np.linalg.qr(A)[0]  # (n_thetas, [n_targets,] n_points, n_columns)
-    places = "tpc,np" if same else "tnpc,np"
-    along = np.einsum(f"{places}->tnc", basis, z)
-    rest = z[None] - np.einsum("tpc,tnc->tnp" if same else "tnpc,tnc->tnp", basis, along)
-    return np.where(fine if fine.ndim == 2 else fine[:, None], np.linalg.norm(rest, axis=2), np.inf)
+        basis: list[Array] = []
+        for i in range(A.shape[-1]):
+            column = A[..., i] / np.sqrt(np.sum(A[..., i] ** 2, axis=-1, keepdims=True))
+            for known in basis:
+                column = column - np.sum(known * column, axis=-1, keepdims=True) * known
+            basis.append(column / np.sqrt(np.sum(column**2, axis=-1, keepdims=True)))
+            along = basis[-1] @ z.T if thetas.shape[1] == 1 else np.einsum("tnp,np->tn", basis[-1], z)
+            left -= along**2
+        left = np.sqrt(np.maximum(left, 0.0))
+    good = np.isfinite(left) & (fine if fine.ndim == 2 else fine[:, None])
+    return np.where(good, left, np.inf)
 
 
 def _columns(family: _Family, second: str, thetas: Array, k: int) -> Array:

@@ -22,7 +22,7 @@ def searches(
         yield Anchored(slots)
     lab.begin()
     if "anchored" in names and lab.evidence.certain:
-        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
+        yield Anchored(slots, passes=(("quick", (6, 9, 14)), ("most", (6, 9, 14))))
     for name in slots_first([name for name in names if name != "anchored"], lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):
             yield Sums(atoms_in_noise, regressor=slots)

@@ -38,7 +38,7 @@ from deap_vsr.forms.targets import (
 )
 
 #: What a task may ask for, each with all that comes before it.
-EFFORTS = ("cheap", "most", "all")
+EFFORTS = ("cheap", "quick", "most", "all")
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,10 @@ class Stage:
     targets : callable
         ``targets(table)`` returns what `find` is called with, one after the other: y itself, or a list of
         :mod:`deap_vsr.forms.targets`, in which something is undone.
-    effort : "cheap", "most" or "all"
-        A task of this effort, or more, asks for it. Cheap stages take milliseconds.
+    effort : "cheap", "quick", "most" or "all"
+        A task of this effort, or more, asks for it. Cheap stages take milliseconds, quick ones tenths of a second.
     few_constants : bool
         Whether it is used in noise as well, where forms with many constants fit anything.
-    swift : bool
-        Whether it takes a fraction of a second where others of its effort take seconds: of a large set all operators
-        are tried before these.
     """
 
     name: str
@@ -71,7 +68,6 @@ class Stage:
     targets: Callable[[Table], Iterable[Target]] = plain
     effort: str = "cheap"
     few_constants: bool = False
-    swift: bool = False
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
@@ -103,11 +99,11 @@ STAGES = (
     Stage("sums of three behind factors", partial(sparse_sums, counts=(0, 0, 20)), behind_factors, few_constants=True),
     Stage("sums of five", partial(sparse_sums, counts=(0, 0, 0, 0, 20)), plain, few_constants=True),
     Stage("long ratios", ratios, plain, few_constants=True),
-    Stage("rational functions", rational_functions, plain, "most", swift=True),
-    Stage("inner alone", functions_alone, plain, "most", swift=True),
-    Stage("inner", inner_constants, plain, "most", few_constants=True),
-    Stage("two inner", two_inner_constants, plain, "most", few_constants=True),
-    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most", few_constants=True),
+    Stage("rational functions", rational_functions, plain, "quick"),
+    Stage("inner alone", functions_alone, plain, "quick"),
+    Stage("inner", inner_constants, plain, "quick", few_constants=True),
+    Stage("two inner", two_inner_constants, plain, "quick", few_constants=True),
+    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "quick", few_constants=True),
     Stage("inner behind a function", partial(inner_constants, n_inner=3), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),

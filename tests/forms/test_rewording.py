@@ -56,7 +56,7 @@ def test_both_are_returned_and_hold():
     trials = make_trials(lambda x, a, b: a * (1.0 + b * x) ** -1.7, [(7.0, 1.3), (2.0, 0.4)], n_points=20)
     function_set = ("add", "sub", "mul", "div", "pow", "const")
     task = Task(
-        [], lambda rng: trials, function_set, (0,), 1, Budget(), 1e-18, np.random.default_rng(0), "most", Exact()
+        [], lambda rng: trials, function_set, (0,), 1, Budget(), 1e-18, np.random.default_rng(0), "quick", Exact()
     )
     texts = [candidate.tree.to_infix(skeleton=True) for candidate in FormsRegressor().regress(task)]
     assert texts[0] == "C*(1 + C*x1)**C"
