@@ -1,4 +1,4 @@
-"""The same form in other words: C*(C + u)**C is C*(1 + C*u)**C, and exp(C*u) is C**u.
+"""The same form in other words: C*(C + u)**C is C*(1 + C*u)**C, (C*u)**2 is C*u**2, and exp(C*u) is C**u.
 
 On a table one is as good as the other, and the slots are not: of a/(1 + b*x*z)**(1/b) the first has (b*z)**(-1/b)
 before the bracket, the second has a, b*z and -1/b. Where the slots of one have no form, those of the other may.
@@ -17,12 +17,16 @@ from deap_vsr.tree.tidy import operands_of
 
 Nodes = tuple[Node, ...]
 
+#: Functions from which a factor comes out, with the power of it that does.
+POWERS = {"n2": 2, "n3": 3, "n4": 4, "n5": 5, "n6": 6, "n8": 8, "inv": -1}
+
 
 def reworded(tree: MaskedTree, constants: Array, allowed: frozenset[str]) -> Iterator[tuple[MaskedTree, Array, bool]]:
     """Yield the form in other words, with starts for its constants (n_settings, L), and whether these come first.
 
     Which of them fit is to be seen: C*(C + u)**C can be said in other words, and (C + u)**C cannot. The power of a pure
-    number comes first: where the exponent is a slot, a law has no other.
+    number comes first, as where the exponent is a slot a law has no other; and a factor before a power, whose sign the
+    data cannot tell within it.
 
     Parameters
     ----------
@@ -39,12 +43,21 @@ def reworded(tree: MaskedTree, constants: Array, allowed: frozenset[str]) -> Ite
                 written.append((*nodes[: part.start], *other, *nodes[part.stop :]))
         if len(written) == len(constants):
             starts = [[n.value for n in nodes if isinstance(n, Constant) and n.fitted] for nodes in written]
-            yield MaskedTree(written[0]), np.array(starts, dtype=float), tree[position].name == "pow"
+            yield (
+                MaskedTree(written[0]),
+                np.array(starts, dtype=float),
+                tree[position].name not in ("sqrt", "log", "exp"),
+            )
 
 
 def _other_words(nodes: Nodes, allowed: frozenset[str]) -> Nodes | None:
     """Return a function of a sum, or an exponential, in other words; None if it has none."""
     name = nodes[0].name if nodes[0].arity else ""
+    if name in POWERS and "mul" in allowed:
+        (argument,) = operands_of(nodes)
+        if argument[0].name == "mul" and is_open(argument[1]):
+            factor = Constant(float(argument[1].value) ** POWERS[name])
+            return (node_from_name("mul"), factor, nodes[0], *argument[2:])
     if (name == "pow" or name in FACTOR_COMES_OUT - {"inv", "abs"}) and "mul" in allowed:
         argument, *rest = operands_of(nodes)
         inner = _from_one(argument)

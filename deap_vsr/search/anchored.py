@@ -185,12 +185,14 @@ class Anchored:
 
     # --- measuring and solving ---
 
-    def solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
+    def solutions(self, state: State, column: int, lab: Lab, effort: str, brief: bool = False) -> Solutions | None:
         """Return forms for each slot that moves with `column`, from as few points as do; None if one has none.
 
-        Where several forms hold, one more value is asked at which they differ most.
+        Where several forms hold, one more value is asked at which they differ most. `brief`: only the fewest values are
+        tried of an effort that takes long.
         """
-        for attempt, count in enumerate(dict(self.passes)[effort]):
+        counts = dict(self.passes)[effort]
+        for attempt, count in enumerate(counts[:1] if brief and effort != "cheap" else counts):
             for more in range(MORE + 1):
                 tables = self.measure(state, column, count + more, lab, checked=attempt > 0 or effort != "cheap")
                 if tables is None:

@@ -23,9 +23,12 @@ def words(text, constants, allowed=USUAL):
         ("C*(C + x1)**C", [2.0, 4.0, -1.5], "C*(1 + C*x1)**C"),
         ("C + C*log(C - x1**2)", [1.0, 2.0, 9.0], "C + C*log(1 + C*x1**2)"),
         ("C*sqrt(x1 + C)", [2.0, 4.0], "C*sqrt(1 + C*x1)"),
+        ("x1*(C*log(x1))**2", [3.0], "x1*(C*log(x1)**2)"),
     ],
 )
-def test_a_function_of_a_number_and_more_can_be_said_with_a_pure_number(text, constants, expected):
+def test_a_function_of_a_number_and_more_can_be_said_with_a_pure_number_and_a_factor_comes_out_of_a_power(
+    text, constants, expected
+):
     (found,) = words(text, constants)
     tree, starts, _ = found
     assert tree.to_infix(skeleton=True) == expected
@@ -34,8 +37,9 @@ def test_a_function_of_a_number_and_more_can_be_said_with_a_pure_number(text, co
     assert fit(tree, [Trial(x, y)], starts=starts, n_starts=0).error < 1e-20
 
 
-def test_the_power_of_a_pure_number_comes_first_and_a_root_does_not():
+def test_powers_come_first_and_roots_do_not():
     assert [first for _, _, first in words("C*(C + x1)**C", [2.0, 4.0, -1.5])] == [True]
+    assert [first for _, _, first in words("(C*x1)**2", [2.0])] == [True]
     assert [first for _, _, first in words("C*sqrt(C + x1)", [2.0, 4.0])] == [False]
 
 
