@@ -14,6 +14,7 @@ import numpy as np
 
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.inner import FACTOR_COMES_OUT, symmetric
+from deap_vsr.forms.peeling import divided, peeled
 from deap_vsr.forms.sums import sum_nodes
 from deap_vsr.forms.table import Form, Step, Table, Target
 from deap_vsr.forms.targets import behind_factors, factors, once, plain
@@ -23,6 +24,8 @@ from deap_vsr.tree.operators import Array
 #: Arguments g: so many of the first atoms. Values of theta, in units of the inverse of the largest g: an eighth apart,
 #: as those of a scan; what oscillates has them evenly, 0.4 apart.
 N_INNER = 5
+#: Beside the first atoms powers of x among so many are factors.
+N_FACTORS, POWERS = 12, 30
 THETAS, TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4)
 #: Targets of which the best theta leaves less than this share of the median are looked at in finer steps, so many, so
 #: often; what leaves little then is fitted. Of x**2*exp(C*x)/(exp(C*x) - 1)**2 they leave 0.07 and then 5e-4, of most
@@ -59,7 +62,9 @@ def functions_alone(target: Target) -> Iterator[Step]:
     table = target.table
     if not {"add", "mul"} <= table.allowed:
         return
-    targets = [*plain(table), *once(table), *factors(table), *behind_factors(table)]
+    others = list(divided(table, POWERS, N_FACTORS, powers=True))
+    targets = [*plain(table), *once(table), *factors(table), *behind_factors(table), *others]
+    targets += [inner for target in others for inner in peeled(target)]
     families = list(_families(table))
     for second in ("", "inv", "n2"):
         if second == "inv" and not table.allowed & {"inv", "div"}:
