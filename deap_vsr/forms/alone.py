@@ -22,11 +22,11 @@ from deap_vsr.tree import Constant, node_from_name, operators
 from deap_vsr.tree.operators import Array
 
 #: Arguments g: so many of the first atoms. Values of theta, in units of the inverse of the largest g: an eighth apart,
-#: as those of a scan; what oscillates has them evenly, 0.4 apart.
+#: as those of a scan; what oscillates has them evenly, 0.4 apart, and of x itself many more: up to 240 radians.
 N_INNER = 5
 #: Beside the first atoms powers of x among so many are factors.
 N_FACTORS, POWERS = 12, 30
-THETAS, TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4)
+THETAS, TURNS, MORE_TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4), np.arange(0.4, 240.0, 0.4)
 #: Targets of which the best theta leaves less than this share of the median are looked at in finer steps, so many, so
 #: often; what leaves little then is fitted. Of x**2*exp(C*x)/(exp(C*x) - 1)**2 they leave 0.07 and then 5e-4, of most
 #: targets 0.01 and more.
@@ -88,7 +88,8 @@ def _families(table: Table) -> Iterator[_Family]:
             reach = float(np.max(np.abs(g[0]))) if np.isfinite(g).all() else np.nan
             if not reach > 0.0:
                 continue
-            thetas = (TURNS if function.name in ("sin", "cos", "tan") else THETAS) / reach
+            turns = MORE_TURNS if len(atom.nodes) == 1 else TURNS
+            thetas = (turns if function.name in ("sin", "cos", "tan") else THETAS) / reach
             if not symmetric(function):
                 thetas = np.concatenate([-thetas[::-1], thetas])
             yield _Family(function, atom.nodes, thetas, g)
