@@ -43,9 +43,7 @@ class Cells:
 
     def __init__(self, state: State, column: int, anchor: Array, lab: Lab, checked: bool) -> None:
         self.freed, self.column, self.anchor, self.lab, self.checked = state.freed, column, anchor, lab, checked
-        arguments = arguments_of_waves(state.tree)
-        self.waves = any(is_open(node) for argument in arguments for node in argument)
-        self.phases = any(map(has_shift, arguments))
+        self.careful = False
         self._take(state.tree)
 
     def _take(self, tree: MaskedTree) -> None:
@@ -90,17 +88,28 @@ class Cells:
     def begin(self, outwards: Array) -> bool:
         """Find out which constants move at the nearest value from which they can be followed; None may be left."""
         nearest = [float(value) for value in outwards[1 : RETRIES + 1]]
-        here = float(self.anchor[self.column])
-        if nearest and self._may_halve():
-            nearer = [here + (nearest[0] - here) / 2.0**k for k in range(1, HALVINGS + 1)]
-            nearest = [here + (nearest[0] - here) * NEAR, *nearer] if self.phases else [*nearest, *nearer]
-        return any(self.look(value) for value in nearest)
-
-    def _may_halve(self) -> bool:
-        """Whether constants are followed in small steps, where they cannot be in large ones."""
+        seen = any(self.look(value) for value in nearest)
         variable = self.lab.variables[self.column]
         anywhere = variable.sampling != "integer" and variable.sign != "both" and not variable.stepped
-        return self.checked and self.waves and anywhere
+        if not (self.checked and nearest and anywhere) or (seen and not self.turning.any()):
+            return seen
+        arguments = arguments_of_waves(self.tree)
+        if not any(is_open(node) for argument in arguments for node in argument):
+            return seen
+        self.careful, self.shifted = True, any(map(has_shift, arguments))
+        here = float(self.anchor[self.column])
+        nearer = [here + (nearest[0] - here) / 2.0**k for k in range(1, HALVINGS + 1)]
+        first = here + (nearest[0] - here) * NEAR
+        return any(self.look(value) for value in ([first, *nearer] if self.shifted else [nearest[0], *nearer]))
+
+    @property
+    def turning(self) -> Flags:
+        """Which of the constants that move are within what oscillates."""
+        within = np.zeros(len(self.tree), bool)
+        for place, node in enumerate(self.tree):
+            if node.arity and node.name in WAVES:
+                within[self.tree.searchSubtree(place)] = True
+        return np.asarray(self.moving & within[self.tree.open_constants])
 
     def look(self, value: float) -> bool:
         """Find out which constants move with the new variable, at one value of it, and tie those that move as one."""
@@ -108,7 +117,7 @@ class Cells:
             return False
         while True:
             everything = np.ones(self.tree.n_constants, bool)
-            spare = CHECKS_OF_WAVES if self.checked and self.waves else 0
+            spare = CHECKS_OF_WAVES if self.careful else 0
             rows = self._answered(everything, value, self.tree.n_constants + spare)
             if rows is None:
                 return False
@@ -191,7 +200,7 @@ class Cells:
             chosen += [rows[i] for i in order[: min(n_good, wanted)]]
         if len(chosen) < min(count, len(J)):
             return None
-        if self.waves and self.checked:
+        if self.careful:
             return self._apart(chosen, count, useless)
         others = [i for i in np.argsort(~asked, kind="stable") if i not in chosen and i not in useless]
         return chosen + [int(i) for i in others[: count - len(chosen)]]
@@ -228,22 +237,22 @@ class Cells:
         """Return the moving constants at a value, and how far rounding moves them; what is `known` of others grows."""
         assert self.here is not None
         tree = with_literals(self.tree, self.here, ~self.moving)
-        checks = 0 if not self.checked or self._is_linear() else CHECKS_OF_WAVES if self.waves else CHECKS
-        halves = self._may_halve()
-        goal = self._ahead(value, known) if halves and self.phases else value
-        for _ in range(2 * HALVINGS if halves else 1):
+        checks = 0 if not self.checked or self._is_linear() else CHECKS_OF_WAVES if self.careful else CHECKS
+        steps = self.careful and self.shifted
+        goal = self._ahead(value, known) if steps else value
+        for _ in range(2 * HALVINGS if self.careful else 1):
             rows = self._answered(self.moving, goal, int(self.moving.sum()) + checks)
             if rows is None:
                 break
             starts = _extrapolated(known, goal)
-            _, there, unsure = self._fitted(tree, rows, starts[:0:-1] if self.phases else starts)
+            _, there, unsure = self._fitted(tree, rows, starts[:0:-1] if steps else starts)
             if there is None:
                 goal = 0.5 * (goal + min(known, key=lambda other: abs(other - goal)))
                 continue
             known[goal] = there
             if goal == value:
                 return there, unsure
-            goal = self._ahead(value, known) if self.phases else value
+            goal = self._ahead(value, known) if steps else value
         return None, np.empty(0)
 
     def _ahead(self, value: float, known: dict[float, Array]) -> float:
