@@ -21,26 +21,33 @@ from deap_vsr.forms.targets import behind_factors, factors, once, plain
 from deap_vsr.tree import Constant, node_from_name, operators
 from deap_vsr.tree.operators import Array
 
-#: Arguments g: so many of the first atoms. Values of theta, in units of the inverse of the largest g: an eighth apart,
-#: as those of a scan; what oscillates has them evenly, 0.4 apart, and of x itself many more: up to 240 radians.
-N_INNER = 5
-#: Beside the first atoms powers of x among so many are factors.
-N_FACTORS, POWERS = 12, 30
-THETAS, TURNS, MORE_TURNS = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4), np.arange(0.4, 240.0, 0.4)
+#: Arguments g: so many of the first atoms. Beside the first atoms powers of x among so many are factors.
+N_INNER, N_FACTORS, POWERS = 5, 12, 30
+#: Values of theta, in units of the inverse of the largest g: an eighth apart, as those of a scan; what oscillates has
+#: them evenly, 0.4 apart, and fast waves of x itself, behind so many of the first targets, up to a hundred turns.
+THETAS, TURNS, FAST, N_FAST = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0, 0.4), np.arange(30.0, 640.0, 0.4), 16
 #: Targets of which the best theta leaves less than this share of the median are looked at in finer steps, so many, so
 #: often; what leaves little then is fitted. Of x**2*exp(C*x)/(exp(C*x) - 1)**2 they leave 0.07 and then 5e-4, of most
 #: targets 0.01 and more.
 SHALLOW, FINE, ZOOMS, DEEP = 0.3, 9, 4, 2e-3
+WAVES = {"sin", "cos", "tan"}
+#: What is beside a function u, by the operators of which it takes one: nothing, its inverse, its square, and the other
+#: one of sine and cosine, which makes u(theta g + C).
+SECONDS = {"": {""}, "inv": {"inv", "div"}, "n2": {"n2"}, "turn": {"sin", "cos"}}
 
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """A function of theta g: what it is, the thetas that are tried, and g, (n_settings, n_points)."""
+    """A function of theta g: what it is, the thetas that are tried, and g, (n_settings, n_points).
+
+    It is looked for behind the first targets only, `few` of them, or, where that is None, behind all.
+    """
 
     function: Function
     inner: Nodes
     thetas: Array
     g: Array
+    few: int | None = None
 
     def values(self, thetas: Array, k: int) -> Array:
         """Return its values in a setting at any thetas, (..., n_points)."""
@@ -66,17 +73,19 @@ def functions_alone(target: Target) -> Iterator[Step]:
     targets = [*plain(table), *once(table), *factors(table), *behind_factors(table), *others]
     targets += [inner for target in others for inner in peeled(target)]
     families = list(_families(table))
-    for second in ("", "inv", "n2"):
-        if second == "inv" and not table.allowed & {"inv", "div"}:
+    for second in ("", "inv", "n2", "turn"):
+        if not SECONDS[second] & (table.allowed | {""}):
             continue
         for family in families:
+            if second == "turn" and family.function.name != min({"sin", "cos"} & table.allowed, default=""):
+                continue
             found: list[tuple[float, Form]] = []
-            for i, theta, depth in zip(*_dips(family, second, targets, 0), strict=True):
+            for i, theta, depth in zip(*_dips(family, second, targets[: family.few], 0), strict=True):
                 form = _form(targets[i], family, second, theta) if depth < DEEP else None
                 if form is not None:
                     found.append((depth, form))
             found.sort(key=lambda item: item[0])
-            yield [form for _, form in found], len(family.thetas) * len(targets)
+            yield [form for _, form in found], len(family.thetas) * len(targets[: family.few])
 
 
 def _families(table: Table) -> Iterator[_Family]:
@@ -88,8 +97,12 @@ def _families(table: Table) -> Iterator[_Family]:
             reach = float(np.max(np.abs(g[0]))) if np.isfinite(g).all() else np.nan
             if not reach > 0.0:
                 continue
-            turns = MORE_TURNS if len(atom.nodes) == 1 else TURNS
-            thetas = (turns if function.name in ("sin", "cos", "tan") else THETAS) / reach
+            if function.name in WAVES:
+                yield _Family(function, atom.nodes, TURNS / reach, g)
+                if len(atom.nodes) == 1:
+                    yield _Family(function, atom.nodes, FAST / reach, g, N_FAST)
+                continue
+            thetas = THETAS / reach
             if not symmetric(function):
                 thetas = np.concatenate([-thetas[::-1], thetas])
             yield _Family(function, atom.nodes, thetas, g)
@@ -143,23 +156,30 @@ def _left(family: _Family, second: str, thetas: Array, z: Array, k: int) -> Arra
 def _columns(family: _Family, second: str, thetas: Array, k: int) -> Array:
     """Return the function, perhaps its inverse or its square, and 1 at any thetas: (..., n_points, 2 or 3)."""
     u = family.values(thetas, k)
+    columns = [u]
     with np.errstate(all="ignore"):
-        other = {"": (), "inv": (1.0 / u,), "n2": (u**2,)}[second]
-    return np.stack([u, *other, np.ones(u.shape)], axis=-1)
+        if second == "inv":
+            columns.append(1.0 / u)
+        elif second == "n2":
+            columns.append(u**2)
+        elif second == "turn":
+            columns.append((np.cos if family.function.name == "sin" else np.sin)(thetas[..., None] * family.g[k]))
+    return np.stack([*columns, np.ones(u.shape)], axis=-1)
 
 
 def _form(target: Target, family: _Family, second: str, theta: float) -> Form | None:
     """Return the form at the best theta of the first setting; starts for the others where it holds there."""
 
     def written(theta: float, k: int) -> Nodes | None:
+        parts: list[Nodes | None]
         A = _columns(family, second, np.array(theta), k) / target.tolerance[k][:, None]
         coefficients = np.linalg.lstsq(A, target.z[k] / target.tolerance[k], rcond=1e-14)[0]
-        u = family.nodes(theta, target.table.allowed)
-        parts: list[Nodes | None] = [u, None]
-        if second == "n2" and "n2" not in target.table.allowed:
-            parts.insert(1, (node_from_name("mul"), *u, *u))
-        elif second:
-            parts.insert(1, Function(second).of(u, target.table.allowed))
+        if second == "turn":
+            u, amplitude = _turned(family, theta, coefficients, target.table.allowed)
+            parts, coefficients = [u, None], np.array([amplitude, coefficients[2]])
+        else:
+            u = family.nodes(theta, target.table.allowed)
+            parts = [u, None] if not second else [u, Function(second).of(u, target.table.allowed), None]
         nodes = sum_nodes(parts, coefficients, target)
         return None if nodes is None else target.wrap(nodes)
 
@@ -169,3 +189,11 @@ def _form(target: Target, family: _Family, second: str, theta: float) -> Form | 
 
     nodes = written(theta, 0)
     return None if nodes is None else Form.of([nodes], len(nodes) + target.cost, elsewhere=elsewhere)
+
+
+def _turned(family: _Family, theta: float, coefficients: Array, allowed: frozenset[str]) -> tuple[Nodes, float]:
+    """Return a sine and a cosine as one of them, turned, and its amplitude."""
+    a, b = float(coefficients[0]), float(coefficients[1])
+    shift = np.arctan2(b, a) if family.function.name == "sin" else np.arctan2(-b, a)
+    (wave, *argument) = family.nodes(theta, allowed)
+    return (wave, node_from_name("add"), *argument, Constant(float(shift))), float(np.hypot(a, b))

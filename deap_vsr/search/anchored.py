@@ -181,10 +181,10 @@ class Anchored:
         """Return forms for each slot that moves with `column`, from as few points as do; None if one has none.
 
         Where several forms hold, one more value is asked at which they differ most. `brief`: only the fewest values are
-        tried of an effort that takes long.
+        tried.
         """
         counts = dict(self.passes)[effort]
-        for attempt, count in enumerate(counts[:1] if brief and effort != "cheap" else counts):
+        for attempt, count in enumerate(counts[:1] if brief else counts):
             for more in range(MORE + 1):
                 tables = self.measure(state, column, count + more, lab, checked=attempt > 0 or effort != "cheap")
                 if tables is None:

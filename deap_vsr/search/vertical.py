@@ -126,15 +126,16 @@ class DepthFirst:
                 yield final
             return
         ready: dict[int, Solutions | None] = {}
-        if simplest_first:  # what takes long comes last, and then there may be no need of it any more
-            ready = {column: self._solutions(state, column, lab, effort, brief=True) for column in waiting}
+        if simplest_first:  # a hard one comes last, and then it may be easy
+            brief = effort == "quick"
+            ready = {column: self._solutions(state, column, lab, effort, brief) for column in waiting}
             waiting = sorted(waiting, key=lambda column: simplicity(ready[column]))
         n_right = 0
         for column in waiting:
             if self._over(lab):
                 return
             solutions = ready.get(column)
-            if solutions is None and (column not in ready or effort != "cheap"):
+            if solutions is None and (column not in ready or effort == "quick"):
                 solutions = self._solutions(state, column, lab, effort)
             rest = [other for other in waiting if other != column]
             right = False

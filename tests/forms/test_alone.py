@@ -42,6 +42,8 @@ def test_a_function_and_its_inverse_that_share_a_constant_are_found_behind_a_fac
     [
         (lambda x, a, b: a * np.tanh(b * x) / x, ("mul", "div", "add", "tanh", "const"), "1/x1*(C*tanh(C*x1)"),
         (lambda x, a, b: a - 2.0 * np.exp(b * x), USUAL, "C*exp(C*x1) + C"),
+        (lambda x, a, b: a + 3.0 * np.sin(40.0 * b * x + 1.0), ("add", "mul", "sin", "const"), "C*sin(C*x1 + C) + C"),
+        (lambda x, a, b: 3.0 * np.sin(b * x + a), ("add", "mul", "cos", "const"), "C*cos(C*x1 + C) + C"),
         (lambda x, a, b: np.sqrt(a + np.cosh(b * x)), USUAL, "sqrt(C*exp(C*x1) + C/exp(C*x1) + C)"),
     ],
 )
