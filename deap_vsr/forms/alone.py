@@ -31,9 +31,9 @@ THETAS, TURNS, FAST, N_FAST = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0,
 #: targets 0.01 and more.
 SHALLOW, FINE, ZOOMS, DEEP = 0.3, 9, 4, 2e-3
 WAVES = {"sin", "cos", "tan"}
-#: What is beside a function u, by the operators of which it takes one: nothing, its inverse, its square, and the other
-#: one of sine and cosine, which makes u(theta g + C).
-SECONDS = {"": {""}, "inv": {"inv", "div"}, "n2": {"n2"}, "turn": {"sin", "cos"}}
+#: The powers of a function u that are looked for together; a turn is the other one of sine and cosine, which makes
+#: u(theta g + C).
+POWERS_OF_U = {"one": (1,), "square": (2,), "inverse square": (-2,), "both": (1, -1), "two": (1, 2), "turn": (1,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class _Family:
 
 
 def functions_alone(target: Target) -> Iterator[Step]:
-    """Yield sums of a function of theta g and 1, and then with its inverse or its square as well.
+    """Yield sums of a function of theta g, a power of it or two, and 1.
 
     They are looked for behind every factor and function of the table at once.
     """
@@ -73,19 +73,28 @@ def functions_alone(target: Target) -> Iterator[Step]:
     targets = [*plain(table), *once(table), *factors(table), *behind_factors(table), *others]
     targets += [inner for target in others for inner in peeled(target)]
     families = list(_families(table))
-    for second in ("", "inv", "n2", "turn"):
-        if not SECONDS[second] & (table.allowed | {""}):
-            continue
+    for kind in POWERS_OF_U:
         for family in families:
-            if second == "turn" and family.function.name != min({"sin", "cos"} & table.allowed, default=""):
+            if not _is_wanted(kind, family, table.allowed):
                 continue
             found: list[tuple[float, Form]] = []
-            for i, theta, depth in zip(*_dips(family, second, targets[: family.few], 0), strict=True):
-                form = _form(targets[i], family, second, theta) if depth < DEEP else None
+            for i, theta, depth in zip(*_dips(family, kind, targets[: family.few], 0), strict=True):
+                form = _form(targets[i], family, kind, theta) if depth < DEEP else None
                 if form is not None:
                     found.append((depth, form))
             found.sort(key=lambda item: item[0])
             yield [form for _, form in found], len(family.thetas) * len(targets[: family.few])
+
+
+def _is_wanted(kind: str, family: _Family, allowed: frozenset[str]) -> bool:
+    """Whether the set can write them, and they are no others in other words, as squares of exp are."""
+    powers = POWERS_OF_U[kind]
+    if kind == "turn":
+        return family.function.name == min({"sin", "cos"} & allowed, default="")
+    if min(powers) < 0 and not allowed & {"inv", "div"}:
+        return False
+    even = {2, -2} & set(powers)
+    return not even or ("n2" in allowed and (len(powers) > 1 or symmetric(family.function)))
 
 
 def _families(table: Table) -> Iterator[_Family]:
@@ -108,13 +117,11 @@ def _families(table: Table) -> Iterator[_Family]:
             yield _Family(function, atom.nodes, thetas, g)
 
 
-def _dips(
-    family: _Family, second: str, targets: Sequence[Target], k: int
-) -> tuple[list[int], list[float], list[float]]:
+def _dips(family: _Family, kind: str, targets: Sequence[Target], k: int) -> tuple[list[int], list[float], list[float]]:
     """Return which targets have a theta that leaves less than others in setting k, which, and how much less."""
     z = np.array([target.z[k] / (np.abs(target.z[k]).max() or 1.0) for target in targets])  # squares do not overflow
     z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
-    coarse = _left(family, second, family.thetas[:, None], z, k)
+    coarse = _left(family, kind, family.thetas[:, None], z, k)
     known = np.where(np.isfinite(coarse), coarse, np.nan)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a target of which nothing is known
@@ -125,18 +132,18 @@ def _dips(
     least = coarse[best, some]
     for _ in range(ZOOMS if len(some) else 0):
         finer = theta + step * np.linspace(-1.0, 1.0, FINE)[:, None]  # (FINE, n_some)
-        left = _left(family, second, finer, z[some], k)
+        left = _left(family, kind, finer, z[some], k)
         best = left.argmin(axis=0)
         theta, least, step = finer[best, range(len(some))], left.min(axis=0), 2.0 * step / (FINE - 1)
     return some.tolist(), theta.tolist(), (least / usual[some]).tolist()
 
 
-def _left(family: _Family, second: str, thetas: Array, z: Array, k: int) -> Array:
+def _left(family: _Family, kind: str, thetas: Array, z: Array, k: int) -> Array:
     """Return what is left of targets (n_targets, n_points) of length 1 in setting k at thetas, (n_thetas, n_targets).
 
     The thetas are (n_thetas, n_targets), or (n_thetas, 1) where they are the same for all. Half the digits are enough.
     """
-    A = _columns(family, second, thetas if thetas.shape[1] > 1 else thetas[:, 0], k)
+    A = _columns(family, kind, thetas if thetas.shape[1] > 1 else thetas[:, 0], k)
     left = np.ones((len(thetas), len(z)))
     with np.errstate(all="ignore"):
         fine = np.asarray(((np.abs(A) < 1e60) & (np.abs(A) > 1e-60)).all(axis=(-2, -1)))
@@ -153,42 +160,44 @@ def _left(family: _Family, second: str, thetas: Array, z: Array, k: int) -> Arra
     return np.where(good, left, np.inf)
 
 
-def _columns(family: _Family, second: str, thetas: Array, k: int) -> Array:
-    """Return the function, perhaps its inverse or its square, and 1 at any thetas: (..., n_points, 2 or 3)."""
+def _columns(family: _Family, kind: str, thetas: Array, k: int) -> Array:
+    """Return powers of the function, and 1, at any thetas: (..., n_points, 2 or 3)."""
     u = family.values(thetas, k)
-    columns = [u]
     with np.errstate(all="ignore"):
-        if second == "inv":
-            columns.append(1.0 / u)
-        elif second == "n2":
-            columns.append(u**2)
-        elif second == "turn":
-            columns.append((np.cos if family.function.name == "sin" else np.sin)(thetas[..., None] * family.g[k]))
+        columns = [u**power for power in POWERS_OF_U[kind]]
+    if kind == "turn":
+        columns.append((np.cos if family.function.name == "sin" else np.sin)(thetas[..., None] * family.g[k]))
     return np.stack([*columns, np.ones(u.shape)], axis=-1)
 
 
-def _form(target: Target, family: _Family, second: str, theta: float) -> Form | None:
+def _form(target: Target, family: _Family, kind: str, theta: float) -> Form | None:
     """Return the form at the best theta of the first setting; starts for the others where it holds there."""
 
     def written(theta: float, k: int) -> Nodes | None:
         parts: list[Nodes | None]
-        A = _columns(family, second, np.array(theta), k) / target.tolerance[k][:, None]
+        A = _columns(family, kind, np.array(theta), k) / target.tolerance[k][:, None]
         coefficients = np.linalg.lstsq(A, target.z[k] / target.tolerance[k], rcond=1e-14)[0]
-        if second == "turn":
+        if kind == "turn":
             u, amplitude = _turned(family, theta, coefficients, target.table.allowed)
             parts, coefficients = [u, None], np.array([amplitude, coefficients[2]])
         else:
             u = family.nodes(theta, target.table.allowed)
-            parts = [u, None] if not second else [u, Function(second).of(u, target.table.allowed), None]
+            parts = [*(_to_power(u, power, target.table.allowed) for power in POWERS_OF_U[kind]), None]
         nodes = sum_nodes(parts, coefficients, target)
         return None if nodes is None else target.wrap(nodes)
 
     def elsewhere() -> list[Nodes]:
-        thetas = [(theta, k) for k in range(1, len(target.z)) for theta in _dips(family, second, [target], k)[1]]
+        thetas = [(theta, k) for k in range(1, len(target.z)) for theta in _dips(family, kind, [target], k)[1]]
         return [nodes for nodes in (written(theta, k) for theta, k in thetas) if nodes is not None]
 
     nodes = written(theta, 0)
     return None if nodes is None else Form.of([nodes], len(nodes) + target.cost, elsewhere=elsewhere)
+
+
+def _to_power(u: Nodes, power: int, allowed: frozenset[str]) -> Nodes:
+    """Return 1/u**2, 1/u, u or u**2."""
+    nodes = Function("n2").of(u, allowed) if abs(power) == 2 else u
+    return Function("inv").of(nodes, allowed) if power < 0 else nodes
 
 
 def _turned(family: _Family, theta: float, coefficients: Array, allowed: frozenset[str]) -> tuple[Nodes, float]:
