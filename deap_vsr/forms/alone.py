@@ -75,7 +75,8 @@ def functions_alone(target: Target) -> Iterator[Step]:
     families = list(_families(table))
     for kind in POWERS_OF_U:
         for family in families:
-            if not _is_wanted(kind, family, table.allowed):
+            count = len(family.thetas) * len(targets[: family.few])
+            if not _is_wanted(kind, family, table.allowed) or table.left() < count:
                 continue
             found: list[tuple[float, Form]] = []
             for i, theta, depth in zip(*_dips(family, kind, targets[: family.few], 0), strict=True):
@@ -83,7 +84,7 @@ def functions_alone(target: Target) -> Iterator[Step]:
                 if form is not None:
                     found.append((depth, form))
             found.sort(key=lambda item: item[0])
-            yield [form for _, form in found], len(family.thetas) * len(targets[: family.few])
+            yield [form for _, form in found], count
 
 
 def _is_wanted(kind: str, family: _Family, allowed: frozenset[str]) -> bool:

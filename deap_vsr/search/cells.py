@@ -43,7 +43,7 @@ class Cells:
 
     def __init__(self, state: State, column: int, anchor: Array, lab: Lab, checked: bool) -> None:
         self.freed, self.column, self.anchor, self.lab, self.checked = state.freed, column, anchor, lab, checked
-        self.careful = False
+        self.careful = self.shifted = False
         self._take(state.tree)
 
     def _take(self, tree: MaskedTree) -> None:
@@ -217,6 +217,7 @@ class Cells:
         while len(chosen) < min(count, values.shape[1] - len(useless)):
             apart = np.min(np.max(np.abs(values[:, :, None] - values[:, None, chosen]), axis=0), axis=1)
             apart[[*chosen, *useless]] = -1.0
+            apart[np.isnan(apart)] = -1.0
             chosen.append(int(np.argmax(apart)))
         return chosen
 
@@ -244,8 +245,8 @@ class Cells:
             rows = self._answered(self.moving, goal, int(self.moving.sum()) + checks)
             if rows is None:
                 break
-            starts = _extrapolated(known, goal)
-            _, there, unsure = self._fitted(tree, rows, starts[:0:-1] if steps else starts)
+            starts = _extrapolated(known, goal, straight=steps)
+            _, there, unsure = self._fitted(tree, rows, starts)
             if there is None:
                 goal = 0.5 * (goal + min(known, key=lambda other: abs(other - goal)))
                 continue
@@ -284,15 +285,15 @@ def has_shift(tree: MaskedTree) -> bool:
     return any(has_shift(MaskedTree(operand)) for operand in operands_of(tree))
 
 
-def _extrapolated(known: dict[float, Array], value: float) -> Array:
-    """Return starts for constants at a value of the variable: a power of it, straight, and the nearest."""
+def _extrapolated(known: dict[float, Array], value: float, straight: bool) -> Array:
+    """Return starts for constants at a value of the variable: a power of it, or not if `straight`; and the nearest."""
     near, far = sorted(known, key=lambda other: abs(other - value))[:2]
     one, other = known[near], known[far]
     with np.errstate(all="ignore"):
         exponent = np.log(np.abs(other / one)) / np.log(abs(far / near))
         power = one * np.abs(value / near) ** exponent
-        straight = one + (other - one) / (far - near) * (value - near)
-    starts = [row for row in (power, straight, one) if np.isfinite(row).all()]
+        line = one + (other - one) / (far - near) * (value - near)
+    starts = [row for row in ((line, one) if straight else (power, line, one)) if np.isfinite(row).all()]
     return np.array(starts)
 
 
