@@ -81,7 +81,7 @@ def _families(target: Target, inner: Nodes, g: Array) -> Iterator[Family]:
     if by_factor:
         turns = 60.0 * min(reach / max(float(np.ptp(g[0])), 1e-300), 6.0)  # a narrow window sees higher frequencies
         grid = np.concatenate([np.geomspace(0.02, 1.0, 24, endpoint=False), np.arange(1.0, turns, 0.4)]) / reach
-        if not table.allowed & {"inv", "div"} and not all(map(_symmetric, by_factor)):
+        if not table.allowed & {"inv", "div"} and not all(map(symmetric, by_factor)):
             grid = np.concatenate([-grid[::-1], grid])  # exp(-x) is no inverse there
         yield _family(target, grid, by_factor, _Times(inner), lambda theta, k: theta[:, None] * g[k])
     both = {"sin", "cos"} <= table.allowed
@@ -95,7 +95,7 @@ def _families(target: Target, inner: Nodes, g: Array) -> Iterator[Family]:
         yield _family(target, grid, [], _Power(inner), lambda theta, k: g[k] ** theta[:, None])
 
 
-def _symmetric(function: Function) -> bool:
+def symmetric(function: Function) -> bool:
     """Whether a function of -x is that of x, or its negative."""
     x: Array = np.array([0.31, 0.67, 1.73])
     with np.errstate(all="ignore"):

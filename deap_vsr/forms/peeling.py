@@ -11,6 +11,9 @@ from deap_vsr.forms.table import Table, Target
 from deap_vsr.tree import Constant, Node, is_open, node_from_name, operators
 from deap_vsr.tree.operators import Array
 
+#: Functions of which powers of x are made.
+POWERS = {"inv", "sqrt", "n2", "n3", "n4", "n5", "n6", "n8"}
+
 
 def peeled(target: Target) -> Iterator[Target]:
     """Yield targets with one outer function undone, for every function of the set that has an inverse."""
@@ -58,13 +61,15 @@ class _Peel:
         return self.target.wrap(inner)
 
 
-def divided(table: Table, count: int) -> Iterator[Target]:
-    """Yield y divided by each of the first atoms, where that is finite."""
+def divided(table: Table, count: int, begin: int = 0, powers: bool = False) -> Iterator[Target]:
+    """Yield y divided by each of the first atoms from `begin` on, or the `powers` among them, where that is finite."""
     plain = Target.plain(table)
     if "mul" not in table.allowed:
         return
     values = table.values(count)
-    for atom, value in zip(table.atoms, values, strict=False):
+    for atom, value in list(zip(table.atoms, values, strict=False))[begin:]:
+        if powers and any(node.arity == 1 and node.name not in POWERS for node in atom.nodes):
+            continue
         if np.isfinite(value).all() and (np.abs(value) > 1e-12 * np.abs(value).max()).all():
             yield Target(
                 table, table.y / value, table.tolerance / np.abs(value), _Product(plain, atom.nodes), 1 + atom.cost

@@ -10,6 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, Fit, fit
+from deap_vsr.forms.rewording import reworded
 from deap_vsr.forms.stage import STAGES, Stage
 from deap_vsr.forms.table import Form, Step, Table, starts_of
 from deap_vsr.forms.widening import lean, widened
@@ -69,10 +70,22 @@ class FormsRegressor:
             if good:
                 good.sort(key=lambda item: item[:3])
                 distinct = {item[3].tree.to_infix(skeleton=True): item[3] for item in reversed(good)}
-                return list(reversed(distinct.values()))[: self.keep]
+                best = list(reversed(distinct.values()))[: self.keep]
+                return self._with_other_words(best, table, data, task)
             if task.budget.used_up():
                 break
         return []
+
+    def _with_other_words(self, best: list[Fit], table: Table, data: Dataset, task: Task) -> list[Fit]:
+        """Return fits, and those of the first in other words: its slots may have forms where the first's have none."""
+        before: list[Fit] = []
+        behind: list[Fit] = []
+        for tree, starts, first in reworded(best[0].tree, best[0].constants, table.allowed):
+            again = fit(tree, data, starts=starts, n_starts=0)
+            task.budget.count(again.evaluations)
+            if table.holds(again, data) and again.determined.all():
+                (before if first else behind).append(again)
+        return [*before, *best, *behind]
 
     def _best(self, table: Table, data: Dataset, task: Task) -> list[Fit]:
         """Return the best fits of all stages by what they leave and how long they are: in noise many forms fit."""

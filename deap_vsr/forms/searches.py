@@ -23,8 +23,8 @@ def searches(
         yield Anchored(slots)
     lab.begin()
     if "anchored" in names and lab.evidence.certain:
-        yield Anchored(slots, passes=(("most", (6, 9, 14)),))
-        yield Anchored(slots, passes=(("cheap", (4, 6)), ("most", (6, 9))), elsewhere=True)
+        yield Anchored(slots, passes=(("quick", (6, 9, 14)), ("most", (6, 9, 14))))
+        yield Anchored(slots, passes=(("cheap", (4, 6)), ("quick", (6, 9))), elsewhere=True)
         yield Anchored(slots, elsewhere=True)
     for name in in_order(names, lab):
         if name == "sums" and not lab.evidence.certain and {"add", "mul"} <= set(lab.function_set):

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from deap_vsr.errors import VsrError, short
+from deap_vsr.forms.alone import functions_alone
 from deap_vsr.forms.inner import TRIPLES, inner_constants
 from deap_vsr.forms.pairs import two_inner_constants
+from deap_vsr.forms.rationals import rational_functions
 from deap_vsr.forms.ratios import ratios
 from deap_vsr.forms.roots import roots
 from deap_vsr.forms.skeletons import QUICK, THOROUGH, small_skeletons
@@ -36,7 +38,7 @@ from deap_vsr.forms.targets import (
 )
 
 #: What a task may ask for, each with all that comes before it.
-EFFORTS = ("cheap", "most", "all")
+EFFORTS = ("cheap", "quick", "most", "all")
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class Stage:
     targets : callable
         ``targets(table)`` returns what `find` is called with, one after the other: y itself, or a list of
         :mod:`deap_vsr.forms.targets`, in which something is undone.
-    effort : "cheap", "most" or "all"
-        A task of this effort, or more, asks for it. Cheap stages take milliseconds.
+    effort : "cheap", "quick", "most" or "all"
+        A task of this effort, or more, asks for it. Cheap stages take milliseconds, quick ones tenths of a second.
     few_constants : bool
         Whether it is used in noise as well, where forms with many constants fit anything.
     n_constants : int
@@ -101,14 +103,16 @@ STAGES = (
     Stage("sums of three behind factors", partial(sparse_sums, counts=(0, 0, 20)), behind_factors, few_constants=True),
     Stage("sums of five", partial(sparse_sums, counts=(0, 0, 0, 0, 20)), plain, few_constants=True),
     Stage("long ratios", ratios, plain, few_constants=True),
-    Stage("inner", inner_constants, plain, "most", few_constants=True),
-    Stage("two inner", two_inner_constants, plain, "most", few_constants=True),
+    Stage("rational functions", rational_functions, plain, "quick"),
+    Stage("inner alone", functions_alone, plain, "quick"),
+    Stage("inner", inner_constants, plain, "quick", few_constants=True),
+    Stage("two inner", two_inner_constants, plain, "quick", few_constants=True),
+    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "quick", few_constants=True),
     Stage("inner behind a function", partial(inner_constants, n_inner=1), once, "most", True, n_constants=3),
     Stage("inner of atoms behind a function", partial(inner_constants, n_inner=3, first=1), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),
     Stage("inner, sums of three", partial(inner_constants, counts=TRIPLES), plain, "most"),
     Stage("inner behind factors", partial(inner_constants, n_inner=1), behind_few_factors, "most"),
     Stage("inner, sums of three behind", partial(inner_constants, n_inner=2, counts=TRIPLES), once, "most"),
-    Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "most", few_constants=True),
     Stage("skeletons", partial(small_skeletons, passes=THOROUGH), plain, "all"),
 )

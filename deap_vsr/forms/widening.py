@@ -44,9 +44,9 @@ def rare(function_set: tuple[str, ...]) -> tuple[str, ...]:
 def widened(stages: Sequence[T], function_set: tuple[str, ...]) -> list[tuple[T, tuple[str, ...]]]:
     """Return stages with the operators each is tried with, in order.
 
-    Of the same effort all are tried with the core first, so that a law of the core costs what it costs with few
-    operators; then with everything. Stages that take seconds are then tried with the other functions alone: what has
-    functions of both kinds is left to the last effort.
+    Of the same effort all are tried with the core first, so that a law of the core costs what it costs
+    with few operators; then with everything. Stages that take seconds are then tried with the other functions alone:
+    what has functions of both kinds is left to the last effort.
     """
     first = lean(function_set)
     if first == function_set:
@@ -54,7 +54,7 @@ def widened(stages: Sequence[T], function_set: tuple[str, ...]) -> list[tuple[T,
     result: list[tuple[T, tuple[str, ...]]] = []
     for effort, row in groupby(stages, key=lambda stage: stage.effort):
         same = list(row)
-        then = rare(function_set) if effort == "most" else function_set
+        then = rare(function_set) if effort in ("quick", "most") else function_set
         result += [(stage, names) for names in (first, then) for stage in same]
     return result
 

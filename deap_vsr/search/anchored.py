@@ -24,7 +24,7 @@ from deap_vsr.lab.precision import digits_shown, stated_precision
 from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
-from deap_vsr.search.cells import RETRIES, Cells, held, is_short, short, with_literals
+from deap_vsr.search.cells import RETRIES, Cells, is_held, is_short, short_value, with_literals
 from deap_vsr.search.contract import Candidate, Regressor, Task
 from deap_vsr.search.finish import Finished, finished
 from deap_vsr.search.records import State
@@ -106,7 +106,7 @@ class Anchored:
         """Return values of a variable, (count,): the anchor's own, others with answers, then far from these."""
         anchor, variable, X = anchor_of(lab), lab.variables[column], lab.log.X
         assert anchor is not None
-        swept = held(X, anchor, [column])
+        swept = is_held(X, anchor, [column])
         values = [anchor[column], *dict.fromkeys(X[swept & lab.log.good & (X[:, column] != anchor[column]), column])]
         places = list(_places(variable, np.append(X[swept, column], anchor[column])))
         others = spread_values(variable, Sweep(CANDIDATES), lab.rng)
@@ -136,7 +136,7 @@ class Anchored:
         anchor = anchor_of(lab)
         assert anchor is not None
         everything = lab.measured()
-        here = held(everything.X, anchor, freed)
+        here = is_held(everything.X, anchor, freed)
         places = np.flatnonzero(lab.log.good)
         if "before" in lab.facts and len(places) == len(here):  # what was measured from the first may be of two laws
             here &= places >= lab.facts["before"]
@@ -152,7 +152,7 @@ class Anchored:
         fixed: Flags = np.array([is_short(value) for value in values], bool)
         if not fixed.any():
             return outcome
-        literal = with_literals(outcome.tree, np.array([short(value) for value in values]), fixed)
+        literal = with_literals(outcome.tree, np.array([short_value(value) for value in values]), fixed)
         again = lab.fit(literal, data, starts=outcome.constants[:, ~fixed], n_starts=0)
         return again if lab.evidence.fits(again, data) else outcome
 
@@ -187,12 +187,14 @@ class Anchored:
 
     # --- measuring and solving ---
 
-    def solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
+    def solutions(self, state: State, column: int, lab: Lab, effort: str, brief: bool = False) -> Solutions | None:
         """Return forms for each slot that moves with `column`, from as few points as do; None if one has none.
 
-        Where several forms hold, one more value is asked at which they differ most.
+        Where several forms hold, one more value is asked at which they differ most. `brief`: only the fewest values are
+        tried.
         """
-        for attempt, count in enumerate(dict(self.passes)[effort]):
+        counts = dict(self.passes)[effort]
+        for attempt, count in enumerate(counts[:1] if brief else counts):
             for more in range(MORE + 1):
                 tables = self.measure(state, column, count + more, lab, checked=attempt > 0 or effort != "cheap")
                 if tables is None:
@@ -211,7 +213,7 @@ class Anchored:
     def measure(self, state: State, column: int, count: int, lab: Lab, checked: bool = False) -> SlotTables | None:
         """Return the open constants of a formula at several values of `column`, the anchor's own first.
 
-        With `checked` there is a row more at each value than there are constants that do not enter linearly: these may
+        With `checked` there are rows more at each value than there are constants that do not enter linearly: these may
         have several values that fit as many rows.
         """
         anchor = anchor_of(lab)
@@ -228,13 +230,10 @@ class Anchored:
         if state.empty:
             y = sweep[None, :, None]
             return SlotTables(column, grid, y, np.zeros(y.shape), anchor[None], lab.evidence, state.tree)
-        cells = Cells(state, column, anchor, lab)
+        cells = Cells(state, column, anchor, lab, checked)
         places = _places(lab.variables[column], grid)
         outwards = grid[np.argsort(np.abs(places - places[0]), kind="stable")]
-        for nearest in outwards[1 : RETRIES + 1]:  # from there constants are followed
-            if cells.look(nearest):
-                return cells.tables(grid, outwards, checked)
-        return None
+        return cells.tables(grid, outwards) if cells.begin(outwards) else None
 
     def _forms(self, tables: SlotTables, lab: Lab, effort: str) -> dict[int, list[Candidate]] | None:
         """Return forms for each slot that moves, by its position in the tree; None if one has none."""

@@ -1,4 +1,4 @@
-"""Cells: the open constants of a formula at values of the next variable, each from as few rows as tell them."""
+"""Slots at values of the next variable, from as few rows of the freed ones as tell them apart."""
 
 from __future__ import annotations
 
@@ -16,22 +16,34 @@ from deap_vsr.lab.trials import Trial
 from deap_vsr.search.records import State
 from deap_vsr.search.tables import SlotTables
 from deap_vsr.search.ties import factor_ties
-from deap_vsr.tree import Constant, MaskedTree
+from deap_vsr.tree import Constant, MaskedTree, is_open
 from deap_vsr.tree.operators import Array, Flags
+from deap_vsr.tree.tidy import operands_of
 
 #: A row tells of a constant if it tells at least this share of what the best row does.
 TELLS = 1e-3
 #: At a random setting a number of so few digits is no accident: it is one of the law's own.
 SHORT_DIGITS, SHORT_ROOM = 3, 1e-11
-#: Values, and rows, without an answer are replaced so often.
+#: Values without an answer are replaced so often, and so many of the nearest are tried to follow constants from.
 RETRIES = 3
+#: Rows beyond the constants that check them, where they do not enter linearly, and within what oscillates: sin(C*x)
+#: fits two rows with many C.
+CHECKS, CHECKS_OF_WAVES = 1, 2
+#: From one value to the next constants within what oscillates are followed by halving the way, so often at the most: a
+#: phase of 200 radians may move by one.
+HALVINGS = 9
+WAVES = {"sin", "cos", "tan"}
+#: A phase is the same a turn further, and no row tells: it is followed from so near (a part of the way to the nearest
+#: value), in steps that are so many times as long as the one before at the most.
+NEAR, STRIDE = 1.0 / 16.0, 2.0
 
 
 class Cells:
     """The open constants of a formula at values of the next variable, from as few rows of the freed ones as do."""
 
-    def __init__(self, state: State, column: int, anchor: Array, lab: Lab) -> None:
-        self.freed, self.column, self.anchor, self.lab = state.freed, column, anchor, lab
+    def __init__(self, state: State, column: int, anchor: Array, lab: Lab, checked: bool) -> None:
+        self.freed, self.column, self.anchor, self.lab, self.checked = state.freed, column, anchor, lab, checked
+        self.careful = self.shifted = False
         self._take(state.tree)
 
     def _take(self, tree: MaskedTree) -> None:
@@ -44,7 +56,7 @@ class Cells:
         there = self.anchor.copy()
         there[self.column] = value
         X = self.lab.log.X[self.lab.log.good]
-        return np.unique(X[held(X, there, self.freed)], axis=0)
+        return np.unique(X[is_held(X, there, self.freed)], axis=0)
 
     def _fitted(self, tree: MaskedTree, rows: Array, starts: Array | None = None) -> tuple[Trial, Array | None, Array]:
         """Return answers at rows, the constants that fit them, None if none do, and how far rounding moves those."""
@@ -73,13 +85,40 @@ class Cells:
         inverse = np.linalg.pinv((J / unit[:, None]).T)  # (L, n)
         return np.asarray(ROUNDING * np.linalg.norm(inverse, axis=1) / unit)
 
+    def begin(self, outwards: Array) -> bool:
+        """Find out which constants move at the nearest value from which they can be followed; None may be left."""
+        nearest = [float(value) for value in outwards[1 : RETRIES + 1]]
+        seen = any(self.look(value) for value in nearest)
+        variable = self.lab.variables[self.column]
+        anywhere = variable.sampling != "integer" and variable.sign != "both" and not variable.stepped
+        if not (self.checked and nearest and anywhere) or (seen and not self.turning.any()):
+            return seen
+        arguments = arguments_of_waves(self.tree)
+        if not any(is_open(node) for argument in arguments for node in argument):
+            return seen
+        self.careful, self.shifted = True, any(map(has_shift, arguments))
+        here = float(self.anchor[self.column])
+        nearer = [here + (nearest[0] - here) / 2.0**k for k in range(1, HALVINGS + 1)]
+        first = here + (nearest[0] - here) * NEAR
+        return any(self.look(value) for value in ([first, *nearer] if self.shifted else [nearest[0], *nearer]))
+
+    @property
+    def turning(self) -> Flags:
+        """Which of the constants that move are within what oscillates."""
+        within = np.zeros(len(self.tree), bool)
+        for place, node in enumerate(self.tree):
+            if node.arity and node.name in WAVES:
+                within[self.tree.searchSubtree(place)] = True
+        return np.asarray(self.moving & within[self.tree.open_constants])
+
     def look(self, value: float) -> bool:
         """Find out which constants move with the new variable, at one value of it, and tie those that move as one."""
         if self.here is None:
             return False
         while True:
             everything = np.ones(self.tree.n_constants, bool)
-            rows = self._answered(everything, value, self.tree.n_constants)
+            spare = CHECKS_OF_WAVES if self.careful else 0
+            rows = self._answered(everything, value, self.tree.n_constants + spare)
             if rows is None:
                 return False
             _, there, errors = self._fitted(self.tree, rows, self.here[None])
@@ -161,27 +200,67 @@ class Cells:
             chosen += [rows[i] for i in order[: min(n_good, wanted)]]
         if len(chosen) < min(count, len(J)):
             return None
+        if self.careful:
+            return self._apart(chosen, count, useless)
         others = [i for i in np.argsort(~asked, kind="stable") if i not in chosen and i not in useless]
         return chosen + [int(i) for i in others[: count - len(chosen)]]
 
-    def tables(self, grid: Array, outwards: Array, checked: bool) -> SlotTables | None:
+    def _apart(self, chosen: list[int], count: int, useless: Set[int]) -> list[int]:
+        """Return rows and others, `count` in all, at which what oscillates is taken of something else.
+
+        sin(C + x) with the same x everywhere has two C, whatever it is multiplied with.
+        """
+        assert self.here is not None
+        arguments = arguments_of_waves(self.tree.with_constants(self.here))
+        values = np.array([argument.evaluate(self.at_anchor.X, self.lab.pset) for argument in arguments])
+        chosen = list(chosen)
+        while len(chosen) < min(count, values.shape[1] - len(useless)):
+            apart = np.min(np.max(np.abs(values[:, :, None] - values[:, None, chosen]), axis=0), axis=1)
+            apart[[*chosen, *useless]] = -1.0
+            apart[np.isnan(apart)] = -1.0
+            chosen.append(int(np.argmax(apart)))
+        return chosen
+
+    def tables(self, grid: Array, outwards: Array) -> SlotTables | None:
         """Return the constants at all values of the grid; they are followed from one to the next, `outwards`."""
         assert self.here is not None
-        count = int(self.moving.sum()) + int(checked and not self._is_linear())
         slots, errors = np.tile(self.here, (1, len(grid), 1)), np.tile(self.errors_here, (1, len(grid), 1))
-        tree = with_literals(self.tree, self.here, ~self.moving)
         known = {float(self.anchor[self.column]): self.here[self.moving], float(self.first): self.there[self.moving]}
         for value in outwards[1:]:
-            rows = self._answered(self.moving, value, count)
-            if rows is None:
-                return None
-            _, there, unsure = self._fitted(tree, rows, _extrapolated(known, value))
+            there, unsure = self._followed(float(value), known)
             if there is None:
                 return None
             j = int(np.flatnonzero(grid == value)[0])
             slots[0, j, self.moving], errors[0, j, self.moving] = there, unsure
-            known[float(value)] = there
         return SlotTables(self.column, grid, slots, errors, self.anchor[None], self.lab.evidence, self.tree)
+
+    def _followed(self, value: float, known: dict[float, Array]) -> tuple[Array | None, Array]:
+        """Return the moving constants at a value, and how far rounding moves them; what is `known` of others grows."""
+        assert self.here is not None
+        tree = with_literals(self.tree, self.here, ~self.moving)
+        checks = 0 if not self.checked or self._is_linear() else CHECKS_OF_WAVES if self.careful else CHECKS
+        steps = self.careful and self.shifted
+        goal = self._ahead(value, known) if steps else value
+        for _ in range(2 * HALVINGS if self.careful else 1):
+            rows = self._answered(self.moving, goal, int(self.moving.sum()) + checks)
+            if rows is None:
+                break
+            starts = _extrapolated(known, goal, straight=steps)
+            _, there, unsure = self._fitted(tree, rows, starts)
+            if there is None:
+                goal = 0.5 * (goal + min(known, key=lambda other: abs(other - goal)))
+                continue
+            known[goal] = there
+            if goal == value:
+                return there, unsure
+            goal = self._ahead(value, known) if steps else value
+        return None, np.empty(0)
+
+    def _ahead(self, value: float, known: dict[float, Array]) -> float:
+        """Return the value, or one on the way to it that is not too far from what is known."""
+        near, other = sorted(known, key=lambda known_value: abs(known_value - value))[:2]
+        stride = STRIDE * abs(near - other)
+        return value if abs(value - near) <= stride else near + float(np.copysign(stride, value - near))
 
     def _is_linear(self) -> bool:
         """Whether the formula is linear in the constants that move: its Jacobian is the same at both values."""
@@ -193,32 +272,45 @@ class Cells:
         return bool(np.allclose(one, other, rtol=1e-6, atol=0.0))
 
 
-def _extrapolated(known: dict[float, Array], value: float) -> Array:
-    """Return starts for constants at a value of the variable: a power of it, straight, and the nearest."""
+def arguments_of_waves(tree: MaskedTree) -> list[MaskedTree]:
+    """Return what functions that oscillate are taken of."""
+    places = [i + 1 for i, node in enumerate(tree) if node.arity and node.name in WAVES]
+    return [MaskedTree(tree[tree.searchSubtree(place)]) for place in places]
+
+
+def has_shift(tree: MaskedTree) -> bool:
+    """Whether one of the terms of a sum is an open constant."""
+    if tree[0].name not in ("add", "sub") or not tree[0].arity:
+        return is_open(tree[0])
+    return any(has_shift(MaskedTree(operand)) for operand in operands_of(tree))
+
+
+def _extrapolated(known: dict[float, Array], value: float, straight: bool) -> Array:
+    """Return starts for constants at a value of the variable: a power of it, or not if `straight`; and the nearest."""
     near, far = sorted(known, key=lambda other: abs(other - value))[:2]
     one, other = known[near], known[far]
     with np.errstate(all="ignore"):
         exponent = np.log(np.abs(other / one)) / np.log(abs(far / near))
         power = one * np.abs(value / near) ** exponent
-        straight = one + (other - one) / (far - near) * (value - near)
-    starts = [row for row in (power, straight, one) if np.isfinite(row).all()]
+        line = one + (other - one) / (far - near) * (value - near)
+    starts = [row for row in ((line, one) if straight else (power, line, one)) if np.isfinite(row).all()]
     return np.array(starts)
 
 
-def short(value: float) -> float:
-    """Return a number with as few digits as are no accident."""
+def short_value(value: float) -> float:
+    """Return a number with few digits."""
     return float(f"{value:.{SHORT_DIGITS - 1}e}")
 
 
 def is_short(value: float) -> bool:
     """Whether a number has few digits, but for rounding."""
-    return abs(value - short(value)) <= SHORT_ROOM * abs(value)
+    return abs(value - short_value(value)) <= SHORT_ROOM * abs(value)
 
 
-def held(X: Array, anchor: Array, freed: Sequence[int]) -> Flags:
+def is_held(X: Array, anchor: Array, freed: Sequence[int]) -> Flags:
     """Return which points have everything but `freed` at the anchor."""
-    others = [column for column in range(len(anchor)) if column not in freed]
-    return np.asarray((X[:, others] == anchor[others]).all(axis=1), dtype=bool)
+    held = [column for column in range(len(anchor)) if column not in freed]
+    return np.asarray((X[:, held] == anchor[held]).all(axis=1), dtype=bool)
 
 
 def with_literals(tree: MaskedTree, values: Array, which: Flags) -> MaskedTree:

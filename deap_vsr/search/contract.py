@@ -45,8 +45,8 @@ class Task:
     target : float
         Normalised error at which the task is solved.
     rng : numpy Generator
-    effort : "cheap", "most" or "all"
-        Whether only cheap stages are wanted, or all but what is tried last.
+    effort : "cheap", "quick", "most" or "all"
+        Whether only cheap stages are wanted, or quick ones as well, or all but what is tried last.
     rivals : bool
         Whether, in noise, what does nearly as well is wanted too: an answer is compared with it.
     evidence : Evidence

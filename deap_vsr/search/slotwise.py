@@ -207,9 +207,12 @@ class Slotwise:
 
     # --- measuring and solving ---
 
-    def solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
-        """Return forms for each slot that moves with `column`, from as few points as do; None if one has none."""
-        for sweep in self.options.sweeps if effort != "cheap" else self.options.sweeps[:1]:
+    def solutions(self, state: State, column: int, lab: Lab, effort: str, brief: bool = False) -> Solutions | None:
+        """Return forms for each slot that moves with `column`, from as few points as do; None if one has none.
+
+        `brief`: only from the first sweep, as where little effort is made.
+        """
+        for sweep in self.options.sweeps[:1] if brief or effort == "cheap" else self.options.sweeps:
             solutions = self._solved(state.tree, state.freed, column, sweep, lab, effort, None)
             if solutions is not None:
                 return solutions

@@ -128,14 +128,17 @@ class DepthFirst:
                 yield final
             return
         ready: dict[int, Solutions | None] = {}
-        if simplest_first:
-            ready = {column: self._solutions(state, column, lab, effort) for column in waiting}
+        if simplest_first:  # a hard one comes last, and then it may be easy
+            brief = effort == "quick"
+            ready = {column: self._solutions(state, column, lab, effort, brief) for column in waiting}
             waiting = sorted(waiting, key=lambda column: simplicity(ready[column]))
         n_right = 0
         for column in waiting:
             if self._over(lab):
                 return
-            solutions = ready[column] if simplest_first else self._solutions(state, column, lab, effort)
+            solutions = ready.get(column)
+            if solutions is None and (column not in ready or effort == "quick"):
+                solutions = self._solutions(state, column, lab, effort)
             rest = [other for other in waiting if other != column]
             right = False
             known = Known(ready=solutions)
@@ -151,9 +154,9 @@ class DepthFirst:
             if n_right >= (self.expansion.n_orders if state.empty else 1):
                 return  # what failed later will fail with another variable first
 
-    def _solutions(self, state: State, column: int, lab: Lab, effort: str) -> Solutions | None:
+    def _solutions(self, state: State, column: int, lab: Lab, effort: str, brief: bool = False) -> Solutions | None:
         self.journal.tell((*state.freed, column))
-        return self.expansion.solutions(state, column, lab, effort)
+        return self.expansion.solutions(state, column, lab, effort, brief)
 
     def _record(self, state: State) -> State:
         self.journal.best = state.error

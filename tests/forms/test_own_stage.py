@@ -126,7 +126,7 @@ def test_a_task_asks_for_stages_of_its_effort_and_of_less(asked, noise):
 
 
 def test_an_effort_that_no_task_can_ask_for_is_an_error():
-    with pytest.raises(VsrError, match=r"stage mine: effort: found huge, expected one of cheap, most, all"):
+    with pytest.raises(VsrError, match=r"stage mine: effort: found huge, expected one of cheap, quick, most, all"):
         Stage("mine", propose_decay(), effort="huge")
 
 

@@ -236,3 +236,23 @@ def test_where_the_first_anchor_or_its_sweeps_meet_another_law_it_begins_elsewhe
     met = (result.data.X[:, 0] > 1.5) & (result.data.X[:, 0] < 1.75)
     assert met.sum() > 10, "of the first sweeps, or of where it ends"
     assert result.oracle_queries < 150
+
+
+class Remembering:
+    """Forms, and of which variable there were tables of how many values."""
+
+    def __init__(self):
+        self.asked = []
+
+    def regress(self, task):
+        (trial,) = task.draw(task.rng)
+        self.asked.append((task.columns[0], len(trial.y)))
+        return FormsRegressor().regress(task)
+
+
+def test_of_a_variable_without_a_form_only_the_fewest_values_are_tried_while_another_has_one():
+    lab, _ = lab_of(lambda X: X[:, 0] * np.floor(1.0 + 3.0 * X[:, 1]), 2, operators=["add", "mul", "const"])
+    regressor = Remembering()
+    vertical(lab, Anchored(regressor, passes=(("quick", (6, 9, 14)),)), None)
+    assert regressor.asked[:2] == [(0, 6), (1, 6)]
+    assert regressor.asked[2:5] == [(1, 6), (1, 9), (1, 14)], "x1 is free, and the slot is what x2 makes of it"
