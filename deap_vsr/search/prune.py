@@ -10,6 +10,7 @@ from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.lab.criterion import NODE, inner_numbers
 from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
+from deap_vsr.search.leading import leading
 from deap_vsr.search.merge import merged
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
@@ -128,8 +129,9 @@ def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[Masked
                 seen.add(text)
                 columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
                 yield shorter, outcome.constants[:, columns]
-    for shorter in (*merged(outcome.trees[0], function_set), *_with_short_constants(outcome), *_with_ones(outcome)):
-        yield shorter, None
+    fitted = outcome.trees[0]
+    yield from ((shorter, None) for shorter in (*merged(fitted, function_set), *leading(fitted, function_set)))
+    yield from ((shorter, None) for shorter in (*_with_short_constants(outcome), *_with_ones(outcome)))
     expanded = expand(tree, function_set)
     if expanded is not None and len(expanded) < len(tree):
         yield expanded, None

@@ -14,6 +14,7 @@ import numpy as np
 from deap_vsr.engine.fitting import Dataset, Fit
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import reopened
+from deap_vsr.search.leading import leading
 from deap_vsr.search.prune import some_of, unlike
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
 from deap_vsr.tree.operators import CATALOGUE, Array
@@ -62,6 +63,7 @@ def _others(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[tuple[Mas
     """Yield formulas with one function, or one atom, exchanged for another, and where their constants start."""
     functions = [name for name in function_set if name in CATALOGUE and CATALOGUE[name].arity == 1]
     known = np.array([tree.constants])
+    yield from ((other, known) for other in leading(tree, function_set) if other.n_constants == tree.n_constants)
     after = 0  # of an atom that was exchanged its parts are not
     for position, node in enumerate(tree):
         whole = tree.searchSubtree(position)
