@@ -14,6 +14,10 @@ from deap_vsr.tree.simplify import structural_hash
 
 #: More loose numbers than this are several; a number is loose if it has more digits than these.
 SEVERAL, SHORT_DIGITS = 2, 3
+#: From few points a fit knows some numbers to three digits itself: there short ones have two.
+FEW_DIGITS = 2
+#: So many variables that a formula has not are named.
+NAMED = 3
 #: Of these nodes, numbers and a variable a polynomial is made that is none by chance: a line, or what has its square.
 PLAIN = frozenset({"add", "sub", "mul", "n2", "n3"})
 
@@ -29,18 +33,28 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
         return "it is a sum with several numbers that were fitted, and slots were not tried"
     if not certain and structural_hash(reopened(formula)) in lab.facts.get("cut", ()):
         return "there was no time to look for what else its parts could be"
-    n_loose = _n_loose(formula)
     mixed = None if certain else _mixed(formula)
     if mixed is not None:
         return f"a sum of functions of {lab.variables[mixed].name} with several fitted numbers may approximate many"
-    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
-        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+    if found.search == "slotwise" and "setting" in lab.facts and (few := _from_few_points(formula, lab)):
+        return few
     for column, variable in enumerate(lab.variables):
         values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
         needed = max(_n_constants_of(formula, column) + 2, 3)
         if values < needed and any(is_variable(node) and node.value == f"x{column + 1}" for node in formula):
             return f"{variable.name} has {values} values, and it takes {needed} to tell its form"
     return ""
+
+
+def _from_few_points(formula: MaskedTree, lab: Lab) -> str:
+    """Return what few points, most of them at one setting, do not tell of a formula in noise; nothing if they do."""
+    n_loose = _n_loose(formula, FEW_DIGITS)
+    if n_loose >= SEVERAL:
+        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+    used = {node.value for node in formula if is_variable(node)}
+    others = [variable.name for column, variable in enumerate(lab.variables) if f"x{column + 1}" not in used]
+    named = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
+    return f"so few points in noise do not tell whether {named} may matter a little" if others else ""
 
 
 def _mixed(formula: MaskedTree) -> int | None:
@@ -68,10 +82,10 @@ def _terms(tree: MaskedTree) -> list[list[Node]]:
     return [*_terms(MaskedTree(tree[first])), *_terms(MaskedTree(tree[first.stop :]))]
 
 
-def _n_loose(formula: Sequence[Node]) -> int:
+def _n_loose(formula: Sequence[Node], digits: int = SHORT_DIGITS) -> int:
     """Return how many numbers of a formula are not short."""
     numbers = [node.value for node in formula if isinstance(node, Constant)]
-    return sum(float(f"{number:.{SHORT_DIGITS - 1}e}") != number for number in numbers)
+    return sum(float(f"{number:.{digits - 1}e}") != number for number in numbers)
 
 
 def _n_constants_of(formula: MaskedTree, column: int) -> int:

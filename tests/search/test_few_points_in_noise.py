@@ -43,6 +43,15 @@ def test_a_formula_with_several_fitted_numbers_is_not_called_found_from_few_poin
     assert "from so few points" in result.reason
 
 
+def test_a_formula_that_leaves_a_variable_out_is_not_called_found_from_few_points():
+    result = discover(
+        asked(lambda x: x[0] / np.sqrt(1.0 - x[1] ** 2 / 10000.0), 2), max_queries=200, max_evaluations=2_000_000
+    )
+    assert result.expression == "x1"
+    assert result.status == "fits"
+    assert result.reason == "so few points in noise do not tell whether x2 may matter a little"
+
+
 def test_every_constant_may_be_a_slot_where_there_is_one_setting():
     class Outcome:
         constants = np.array([[1.0, 2.0]])
