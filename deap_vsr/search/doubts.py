@@ -16,8 +16,9 @@ from deap_vsr.tree.simplify import structural_hash
 SEVERAL, SHORT_DIGITS = 2, 3
 #: From few points a fit knows some numbers to three digits itself: there short ones have two.
 FEW_DIGITS = 2
-#: So many variables that a formula has not are named.
-NAMED = 3
+#: With fewer answers what is a tenth of the noise along one variable is hardly seen: a standard error and a half of the
+#: mean of as many as fall into a tenth of its range. Of variables that a formula has not so many are named.
+MANY, NAMED = 2000, 3
 #: Of these nodes, numbers and a variable a polynomial is made that is none by chance: a line, or what has its square.
 PLAIN = frozenset({"add", "sub", "mul", "n2", "n3"})
 
@@ -36,8 +37,11 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
     mixed = None if certain else _mixed(formula)
     if mixed is not None:
         return f"a sum of functions of {lab.variables[mixed].name} with several fitted numbers may approximate many"
-    if found.search == "slotwise" and "setting" in lab.facts and (few := _from_few_points(formula, lab)):
-        return few
+    n_loose = _n_loose(formula, FEW_DIGITS)
+    if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
+        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+    if not certain and int(lab.log.good.sum()) < MANY and (others := _left_out(formula, lab)):
+        return f"so few points in noise do not tell whether {others} may matter a little"
     for column, variable in enumerate(lab.variables):
         values = len(np.unique(lab.log.X[:, column])) if variable.sampling == "integer" else np.inf
         needed = max(_n_constants_of(formula, column) + 2, 3)
@@ -46,15 +50,11 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
     return ""
 
 
-def _from_few_points(formula: MaskedTree, lab: Lab) -> str:
-    """Return what few points, most of them at one setting, do not tell of a formula in noise; nothing if they do."""
-    n_loose = _n_loose(formula, FEW_DIGITS)
-    if n_loose >= SEVERAL:
-        return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+def _left_out(formula: MaskedTree, lab: Lab) -> str:
+    """Return the names of the variables that a formula has not."""
     used = {node.value for node in formula if is_variable(node)}
     others = [variable.name for column, variable in enumerate(lab.variables) if f"x{column + 1}" not in used]
-    named = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
-    return f"so few points in noise do not tell whether {named} may matter a little" if others else ""
+    return ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
 
 
 def _mixed(formula: MaskedTree) -> int | None:
