@@ -176,6 +176,8 @@ class Slotwise:
             if held_at is not None:
                 found = self._solved(start.tree, (), column, self.options.sweeps[0], lab, "cheap", held_at)
                 simple[column] = simplicity(found)
+            if lab.budget.used_up() is not None:
+                break
         return sorted(columns, key=lambda column: simple.get(column, simplicity(None)))
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
