@@ -320,23 +320,33 @@ def discover(
     n_points = _points_to_verify(verify, chosen, options)
     asked = Asked(variables, outputs, workers, processes, feasible, limits, call, about)
     found = doors(problem, noise, seed, operators, log, asked)
-    if time_limit is None and max_evaluations is None and max_queries is None:
-        time_limit = DEFAULT_SECONDS
     results = Results()
-    # Whoever hands an Equation over runs a benchmark, and knows what few points are.
-    hinted = _is_attacked(chosen, options) and not isinstance(problem, Equation)
     with narrated(verbose, progress) as tell:
         for door in found:
-            budget = Budget(time_limit, max_evaluations, max_queries, tick=tick, memory=max_memory)
+            budget = _budget(time_limit, max_evaluations, max_queries, max_memory, tick)
             lab = Lab(door.oracle, budget, np.random.default_rng(seed), log=door.log, batch=batch, verify=n_points)
-            results[door.label] = _result(door, lab, chosen, options, seed, noise, tell, hinted)
+            results[door.label] = _result(problem, door, lab, chosen, options, seed, noise, tell)
             if results[door.label].stopped_by == "interrupted":
                 break
     return results if found[0].label else results[""]
 
 
+def _budget(
+    seconds: float | None,
+    evaluations: int | None,
+    queries: int | None,
+    memory: float | None,
+    tick: Callable[[], None],
+) -> Budget:
+    """Return what a run may spend; a minute, where nothing else limits it."""
+    if seconds is None and evaluations is None and queries is None:
+        seconds = DEFAULT_SECONDS
+    return Budget(seconds, evaluations, queries, tick=tick, memory=memory)
+
+
 @np.errstate(all="ignore")  # what overflows or is no number is seen by its value; an oracle may still warn
 def _result(
+    problem: Problem,
     door: Door,
     lab: Lab,
     method: Method,
@@ -344,11 +354,11 @@ def _result(
     seed: int,
     noise: Noise | float,
     tell: Callable[[Progress], None],
-    hinted: bool,
 ) -> Result:
     """Search behind one door, and attack what is found."""
-    few = hint(lab, points_to_attack(lab, lab.n_vars)) if hinted else ""
-    if few:
+    # Whoever hands an Equation over runs a benchmark, and knows what few points are.
+    hinted = _is_attacked(method, options) and not isinstance(problem, Equation)
+    if hinted and (few := hint(lab, points_to_attack(lab, lab.n_vars))):
         logger.warning(few)
     compile_kernels()  # on nobody's clock
     if method.extra is not None:
