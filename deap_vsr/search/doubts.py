@@ -23,8 +23,11 @@ MANY, NAMED = 2000, 3
 PLAIN = frozenset({"add", "sub", "mul", "n2", "n3"})
 
 
-def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
-    """Return why an answer is never called found, whatever the points say; nothing if there is no such reason."""
+def never_found(found: Found, formula: MaskedTree, lab: Lab, compared: bool = True) -> str:
+    """Return why an answer is never called found, whatever the points say; nothing if there is no such reason.
+
+    `compared` says whether there were rivals that it was compared with.
+    """
     certain = lab.evidence.certain
     if not certain and not any(map(is_variable, formula)):
         return "no variable can be seen in the noise"
@@ -40,6 +43,8 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab) -> str:
     n_loose = _n_loose(formula, FEW_DIGITS)
     if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
         return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
+    if not certain and not compared and _n_loose(formula) > SEVERAL:
+        return f"nothing else came up to compare its {_n_loose(formula)} fitted numbers with"
     if not certain and int(lab.log.good.sum()) < MANY and (others := _left_out(formula, lab)):
         return f"so few points in noise do not tell whether {others} may matter a little"
     for column, variable in enumerate(lab.variables):

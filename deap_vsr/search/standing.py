@@ -176,7 +176,8 @@ class Attack:
 
     def standing(self, found: Found) -> Standing:
         """Return how the formula stands."""
-        reason = self.reason or never_found(found, self.formula, self.lab)
+        reason = self.reason or never_found(found, self.formula, self.lab, bool(self.rivals))
+        status = "fits" if reason else "found"
         share = RULE_OF_THREE / self.survived if self.survived > 0 else 1.0
         share = min(1.0, share if self.region is None else share + self.region.share)
         if not reason:
@@ -187,7 +188,6 @@ class Attack:
                 reason += f"; but {where} answers jump away from it"
             if self.lead is not None and self.rivals:
                 reason += f"; {self.lead:.0f} nats ahead of its nearest rival"
-        status = "found" if not (self.reason or never_found(found, self.formula, self.lab)) else "fits"
         told = tuple(self.rivals[:TOLD])
         return Standing(status, reason, self.survived, share, self.outside, found.search, self.lead, told)
 

@@ -337,6 +337,13 @@ def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_appr
     assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
 
 
+def test_three_fitted_numbers_that_nothing_was_compared_with_may_come_close(monkeypatch):
+    law = "1.2345*x1/(0.8765 + 0.67891*x2**2)"
+    monkeypatch.setattr("deap_vsr.search.standing.lead", lambda formula, data, lab: (np.inf, []))
+    _, stands = standing(answer(law), lab_of(law, noise=0.01))
+    assert (stands.status, stands.reason) == ("fits", "nothing else came up to compare its 3 fitted numbers with")
+
+
 @pytest.mark.parametrize(
     "law",
     [
