@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deap_vsr.lab.lab import Lab
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable
@@ -16,6 +17,9 @@ from deap_vsr.tree.simplify import structural_hash
 SEVERAL, SHORT_DIGITS = 2, 3
 #: From few points a fit knows some numbers to three digits itself: there short ones have two.
 FEW_DIGITS = 2
+#: A polynomial of this degree at the most is seen at so many settings of the other variables; what is nought to it; and
+#: by how much each power is smaller than the one before, where x is largest, if it is to be the beginning of a series.
+DEGREE, SETTINGS, NOUGHT, DWINDLING = 4, 3, 1e-8, 5.0
 #: With fewer answers what is a tenth of the noise along one variable is hardly seen: a standard error and a half of the
 #: mean of as many as fall into a tenth of its range. Of variables that a formula has not so many are named.
 MANY, NAMED = 2000, 3
@@ -40,6 +44,9 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab, compared: bool = Tr
     mixed = None if certain else _mixed(formula)
     if mixed is not None:
         return f"a sum of functions of {lab.variables[mixed].name} with several fitted numbers may approximate many"
+    series = None if certain else _series(formula, lab)
+    if series is not None:
+        return f"powers of {lab.variables[series].name} with fitted numbers may be the beginning of a series"
     n_loose = _n_loose(formula, FEW_DIGITS)
     if found.search == "slotwise" and "setting" in lab.facts and n_loose >= SEVERAL:
         return f"from so few points in noise a formula with {n_loose} fitted numbers may only come close to the law"
@@ -53,6 +60,38 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab, compared: bool = Tr
         if values < needed and any(is_variable(node) and node.value == f"x{column + 1}" for node in formula):
             return f"{variable.name} has {values} values, and it takes {needed} to tell its form"
     return ""
+
+
+def _series(formula: MaskedTree, lab: Lab) -> int | None:
+    """Return the variable in three dwindling powers of which, with a fitted number, a formula has a factor; else None.
+
+    So begins every smooth function: x2*(1 + x1/100 + x1**2/15000) is (1 + x1/100)/sqrt(1 - x1**2/10000)*x2 in noise. In
+    (x1 - x2)**2 the powers do not stay in proportion when x2 changes.
+    """
+    used = {node.value for node in formula if is_variable(node)} if _n_loose(formula) else set()
+    at = draw_inputs(lab.variables, SETTINGS, np.random.default_rng(0))
+    for column, variable in enumerate(lab.variables):
+        if f"x{column + 1}" not in used or variable.sampling == "integer":
+            continue
+        t = np.linspace(-1.0, 1.0, 2 * DEGREE + 1)
+        x = 0.5 * (sum(variable.bounds) + np.ptp(variable.bounds) * t)
+        X = np.repeat(at, len(x), axis=0)
+        X[:, column] = np.tile(x, len(at))
+        powers = np.vander(x / np.max(np.abs(x)), DEGREE + 1)
+        with np.errstate(all="ignore"):
+            y = formula.evaluate(X, lab.pset).reshape(len(at), -1).T
+        size = np.max(np.abs(y), axis=0)
+        if not np.isfinite(y).all() or not (size > 0.0).all():
+            continue
+        numbers = np.linalg.lstsq(powers, y / size, rcond=None)[0]
+        there = np.max(np.abs(numbers), axis=1) > NOUGHT
+        in_proportion = np.max(np.ptp(numbers * np.sign(numbers[there][0]), axis=1)) < NOUGHT if there.any() else False
+        if np.max(np.abs(powers @ numbers - y / size)) >= NOUGHT or not in_proportion or there.sum() < 3:
+            continue
+        largest_last = np.max(np.abs(numbers[there]), axis=1)
+        if (DWINDLING * largest_last[:-1] < largest_last[1:]).all():
+            return column
+    return None
 
 
 def _left_out(formula: MaskedTree, lab: Lab) -> str:

@@ -11,6 +11,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.search.anonymous import anonymous
+from deap_vsr.search.doubts import _series
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
@@ -335,6 +336,23 @@ def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_appr
     _, stands = standing(answer("x1*(0.0098675*x2**6 + 6.76786*sin(sin(x2)))"), lab)
     assert stands.status == "fits"
     assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
+
+
+@pytest.mark.parametrize(
+    ("formula", "column"),
+    [
+        ("x2 + x1*x2*(0.01 + 0.00006651*x1)", 0),
+        ("x1*(1.234 + 0.5678*x2 + 0.9876*x2**2)", None),
+        ("x1*(1.234 + 0.0567*x2 + 0.001234*x2**2)", 1),
+        ("x1*(1 + 0.01*x2 + 0.0001*x2**2)", None),
+        ("1.2345*(x1 - x2)**2", None),
+        ("x1*(1.234 + 0.5678*x2)", None),
+        ("1.2345*x1*x2**2", None),
+        ("x1*exp(-0.5678*x2)", None),
+    ],
+)
+def test_dwindling_powers_of_one_variable_with_fitted_numbers_may_begin_a_series(formula, column):
+    assert _series(MaskedTree.from_infix(formula), lab_of("x1*x2", noise=0.01)) == column
 
 
 def test_three_fitted_numbers_that_nothing_was_compared_with_may_come_close(monkeypatch):
