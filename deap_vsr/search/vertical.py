@@ -278,11 +278,12 @@ class Beam:
         formulas = self._formulas(lab)
         data = Dataset.of([lab.measured()])
         best = min(formulas, key=lambda formula: formula.price)
-        self.journal.lead_to(self.states[formulas.index(best)])
+        state = self.states[formulas.index(best)]
+        self.journal.lead_to(state)
         others = [formula.tree for formula in formulas if formula is not best] + [twin.tree for twin in self.twins]
         lab.facts.setdefault("others", []).extend(others)
         self.answer = best  # should what follows be cut off
-        self.answer = best = self._resolved(best, data, lab)
+        self.answer = best = self._resolved(best, state, data, lab)
         together = lab.fit(best.tree, data)
         self.journal.best = float(together.errors[0])
         if n_check < MIN_CHECKED:
@@ -306,7 +307,7 @@ class Beam:
                 break
         return formulas
 
-    def _resolved(self, formula: Finished, data: Dataset, lab: Lab) -> Finished:
+    def _resolved(self, formula: Finished, state: State, data: Dataset, lab: Lab) -> Finished:
         """Return the formula with its parts solved anew by all data, where that is better; what came up is kept.
 
         Slots come last, and have what the whole run has left of the time and evaluations: nothing is called found
@@ -325,7 +326,7 @@ class Beam:
             others.append(anew.best.trees[0])
             best = formula
         else:
-            self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best))
+            self.journal.record(State(anew.best.trees[0], tuple(self.columns), True, anew.best, state.solved))
         cut = lab.facts.setdefault("cut", set())
         key = structural_hash(reopened(best.tree))
         (cut.discard if anew.whole else cut.add)(key)
