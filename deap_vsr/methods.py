@@ -91,7 +91,8 @@ class Method:
     expansions : how a round may grow a formula, its own way first: "joint", "slotwise"
     takes : names of the :class:`Options` that it understands, beside `expansion`, and `schedule` of vertical ones
     slots : what makes the regressor of slots; default: `make`
-    then : searches of slotwise expansion, one after the other; "sums" is for noise
+    then : searches of slotwise expansion, one after the other; "anchored" asks few points of exact answers, "sums" is
+        for noise
     joint : numbers of joint search
     search : for a method that needs no round of ours: called instead of all this
     extra : a package that it needs, and the extra of ours that brings it
@@ -103,7 +104,7 @@ class Method:
     expansions: tuple[str, ...] = ("joint", "slotwise")
     takes: frozenset[str] = frozenset()
     slots: Callable[[], Regressor] | None = None
-    then: tuple[str, ...] = ("slotwise", "joint")
+    then: tuple[str, ...] = ("anchored", "slotwise", "joint")
     joint: JointOptions = field(default_factory=JointOptions)
     search: Search | None = None
     extra: tuple[str, str] | None = None

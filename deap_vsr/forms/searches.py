@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.widening import atoms_in_noise
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.anchored import Anchored
@@ -22,7 +23,7 @@ def searches(
     if "anchored" in names:
         yield Anchored(slots)
     lab.begin()
-    if "anchored" in names and lab.evidence.certain:
+    if "anchored" in names and lab.evidence.certain and isinstance(slots, FormsRegressor):  # others know no efforts
         yield Anchored(slots, passes=(("quick", (6, 9, 14)), ("most", (6, 9, 14))))
         yield Anchored(slots, passes=(("cheap", (4, 6)), ("quick", (6, 9))), elsewhere=True)
         yield Anchored(slots, elsewhere=True)
