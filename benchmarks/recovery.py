@@ -15,7 +15,11 @@ from rich.progress import track
 from rich.table import Table
 
 from deap_vsr import Noise, discover, load_equation
+from deap_vsr.judge.form import right_form
 from deap_vsr.problems import suites
+
+#: Columns of the printed table.
+WIDTH = 140
 
 
 def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
@@ -26,7 +30,7 @@ def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
         result = discover(path, method, seed=seed, **options)
     except Exception as error:
         return row | {"recovered": False, "nmse": None, "stopped_by": f"{type(error).__name__}: {error}"[:200]}
-    verdict = result.verdict
+    verdict, law = result.verdict, load_equation(path)
     return row | {
         "recovered": bool(verdict and verdict.recovered),
         "same_form": bool(verdict and verdict.same_form),
@@ -35,6 +39,8 @@ def run(job: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
         "noise": result.noise,
         "near": bool(verdict and verdict.metrics["mse"] <= 0.01 * result.noise**2),
         "accurate": bool(verdict and verdict.metrics["r2"] >= 0.999),
+        "right_form": bool(options["noise"] and result.tree is not None and right_form(result.tree, law)),
+        "status": result.status,
         "seconds": result.seconds,
         "queries": result.oracle_queries,
         "evaluations": result.evaluations,
@@ -65,6 +71,8 @@ def main(
     options["noise"] = Noise(noise, relative=relative) if noise else 0.0
     options["expansion"] = expansion or None
     paths = [str(path) for place in places for path in suites.problem_files(place) if load_equation(path).usable]
+    if not paths:
+        raise typer.BadParameter(f"no usable problem in {', '.join(places)}")
     work = [(path, method, seed, options) for seed in range(seeds) for path in paths]
     rows = []
     with ProcessPoolExecutor(jobs) as pool:
@@ -76,20 +84,27 @@ def main(
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault("/".join(Path(row["path"]).parts[-3:-1]), []).append(row)
-    # In noise no constant is exact: a law counts that is off by a hundredth of the variance of the noise at most.
+    # In noise no constant is exact: a law counts that is off by a hundredth of the variance of the noise at most; the
+    # right form is that of the law, and nothing more.
     right = "near" if noise else "recovered"
-    table = Table("group", "runs", right, "R2 >= 0.999", "median NMSE", "seconds: median", "largest", "queries: median")
+    table = Table(
+        "group", "runs", right, "right form", "found", "false", "R2 >= 0.999", "median NMSE", "seconds: median",
+        "largest", "queries: median",
+    )  # fmt: skip
     for name, group in groups.items():
         errors = [np.inf if row["nmse"] is None else row["nmse"] for row in group]
         seconds = [row.get("seconds", np.nan) for row in group]
         share = f"{np.mean([row.get(right, False) for row in group]):.1%}"
         queries = f"{np.nanmedian([row.get('queries', np.nan) for row in group]):.0f}"
         accurate = f"{np.mean([row.get('accurate', False) for row in group]):.1%}"
+        form = [row.get("right_form" if noise else "recovered", False) for row in group]
+        found = [row.get("status") == "found" for row in group]
+        false = sum(said and not right for said, right in zip(found, form, strict=True))
         table.add_row(
-            name, str(len(group)), share, accurate, f"{np.median(errors):.1e}", f"{np.nanmedian(seconds):.2f}",
-            f"{np.nanmax(seconds):.1f}", queries,
+            name, str(len(group)), share, str(sum(form)), str(sum(found)), str(false), accurate,
+            f"{np.median(errors):.1e}", f"{np.nanmedian(seconds):.2f}", f"{np.nanmax(seconds):.1f}", queries,
         )  # fmt: skip
-    Console().print(table)
+    Console(width=WIDTH).print(table)
     failed = [f"{Path(row['path']).stem} ({row['seed']}: {row['stopped_by']})" for row in rows if not row.get(right)]
     print(f"{len(rows) - len(failed)} of {len(rows)} {right}; not: {', '.join(failed) or 'none'}")
 

@@ -34,7 +34,9 @@ def problem_files(place: str | Path) -> list[Path]:
         base = Path("/") if Path(pattern).is_absolute() else Path()
         for folder in (base, data_root()):
             try:
-                found = sorted((p for p in folder.glob(pattern.lstrip("/")) if p.is_file()), key=natural)
+                matching = list(folder.glob(pattern.lstrip("/")))
+                inside = {file for match in matching if match.is_dir() for file in match.rglob("*.json")}
+                found = sorted(inside.union(match for match in matching if match.is_file()), key=natural)
             except (ValueError, OSError):
                 return []
             if found:

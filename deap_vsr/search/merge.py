@@ -19,7 +19,7 @@ Nodes = tuple[Node, ...]
 
 
 def merged(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree]:
-    """Yield a fitted formula with a constant less; the others are where their fit may start."""
+    """Yield a fitted formula with a constant less, written otherwise; the others are where their fit may start."""
     if not {"add", "mul"} <= set(function_set):
         return
     if {"sin", "cos"} <= set(function_set):
@@ -29,13 +29,25 @@ def merged(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree
             first, second = tree.searchSubtree(position + 1), tree.searchSubtree(position)
             for wave in as_one_wave(tree[first], tree[first.stop : second.stop], -1.0):
                 yield MaskedTree([*tree[:position], *wave, *tree[second.stop :]])
-        if node.name != "add" or (position and _is_within_sum(tree, position)):
-            continue
-        terms = [_Term.of(nodes) for nodes in _terms(tree, position)]
-        whole = tree.searchSubtree(position)
-        fractions = _fractions(terms, function_set)
-        for nodes in (*_as_one(terms, "sub" in function_set), *_logarithms(terms), *fractions, *_one_wave(terms)):
+    for whole, terms in _sums(tree):
+        for nodes in (*_logarithms(terms), *_fractions(terms, function_set), *_one_wave(terms)):
             yield MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]])
+
+
+def with_one_coefficient(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree]:
+    """Yield a fitted formula with two terms of a sum before one coefficient, where theirs are about the same."""
+    if not {"add", "mul"} <= set(function_set):
+        return
+    for whole, terms in _sums(tree):
+        for nodes in _as_one(terms, "sub" in function_set):
+            yield MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]])
+
+
+def _sums(tree: MaskedTree) -> Iterator[tuple[slice, list[_Term]]]:
+    """Yield the sums of a formula that are no operands of sums: where they are, and their terms."""
+    for position, node in enumerate(tree):
+        if node.name == "add" and not (position and _is_within_sum(tree, position)):
+            yield tree.searchSubtree(position), [_Term.of(nodes) for nodes in _terms(tree, position)]
 
 
 def _is_within_sum(tree: MaskedTree, position: int) -> bool:

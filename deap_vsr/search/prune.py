@@ -11,7 +11,7 @@ from deap_vsr.lab.criterion import NODE, inner_numbers
 from deap_vsr.lab.evidence import Evidence
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.leading import leading
-from deap_vsr.search.merge import merged
+from deap_vsr.search.merge import merged, with_one_coefficient
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
@@ -71,13 +71,13 @@ def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: floa
         limit = np.inf
         if part is not data:
             limit = evidence.price(lab.fit(outcome.tree, part, starts=outcome.constants, n_starts=0), part, node) + FAR
-        for tree, starts in _shorter(outcome, lab.function_set):
+        for tree, starts, surcharge in _shorter(outcome, lab.function_set, node):
             if part is not data:  # most are far worse, as a part of the measurements tells
                 screened = lab.fit(tree, part, starts=starts, n_starts=0)
-                if not evidence.price(screened, part, node) < limit:
+                if not evidence.price(screened, part, node) + surcharge < limit:
                     continue
             again = lab.fit(tree, data, starts=starts, n_starts=0)
-            lower = price(again)
+            lower = price(again) + surcharge
             if lower < least:
                 best, least = again, lower
             if lab.budget.used_up(asking=False) is not None:
@@ -112,13 +112,19 @@ def _with_ones(outcome: Fit) -> Iterator[MaskedTree]:
             yield MaskedTree([*tree[: whole.start], Constant(1.0, False, False), *tree[whole.stop :]])
 
 
-def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[MaskedTree, Array | None]]:
-    """Yield trees with one operator less, and where their constants start."""
+def _shorter(
+    outcome: Fit, function_set: Sequence[str], node: float
+) -> Iterator[tuple[MaskedTree, Array | None, float]]:
+    """Yield trees with one operator less, where their constants start, and what they cost beside their price.
+
+    That two coefficients are the same happens by chance, the sooner the more pairs there are. So it costs to say which
+    two, and what is no longer written for it counts for nothing.
+    """
     tree = outcome.tree
     seen = set()
-    for position, node in enumerate(tree):
+    for position, operator in enumerate(tree):
         first = position + 1
-        for _ in range(node.arity):
+        for _ in range(operator.arity):
             operand = tree.searchSubtree(first)
             kept = [*range(position), *range(operand.start, operand.stop)]
             kept += range(tree.searchSubtree(position).stop, len(tree))
@@ -128,10 +134,12 @@ def _shorter(outcome: Fit, function_set: Sequence[str]) -> Iterator[tuple[Masked
             if text not in seen and any(not n.arity and isinstance(n.value, str) for n in shorter):
                 seen.add(text)
                 columns = [column for column, i in enumerate(tree.open_constants) if i in set(kept)]
-                yield shorter, outcome.constants[:, columns]
-    fitted = outcome.trees[0]
-    yield from ((shorter, None) for shorter in (*merged(fitted, function_set), *leading(fitted, function_set)))
-    yield from ((shorter, None) for shorter in (*_with_short_constants(outcome), *_with_ones(outcome)))
+                yield shorter, outcome.constants[:, columns], 0.0
+    fitted, L = outcome.trees[0], tree.n_constants
+    for shorter in with_one_coefficient(fitted, function_set):
+        yield shorter, None, 2.0 * float(np.log(L * (L - 1))) + node * max(len(tree) - len(shorter), 0)
+    yield from ((shorter, None, 0.0) for shorter in (*merged(fitted, function_set), *leading(fitted, function_set)))
+    yield from ((shorter, None, 0.0) for shorter in (*_with_short_constants(outcome), *_with_ones(outcome)))
     expanded = expand(tree, function_set)
     if expanded is not None and len(expanded) < len(tree):
-        yield expanded, None
+        yield expanded, None, 0.0

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from deap_vsr.errors import OutOfQueriesError
 from deap_vsr.lab.lab import Lab
+from deap_vsr.lab.relevance import relevant_variables
 from deap_vsr.search.anchored import Anchored
 from deap_vsr.search.anonymous import anonymous
 from deap_vsr.search.finish import better
@@ -15,26 +18,43 @@ from deap_vsr.search.pool import Schedule
 from deap_vsr.search.records import Found, ending
 from deap_vsr.search.shape import shape_of
 from deap_vsr.search.slot_options import PLENTY
-from deap_vsr.search.slotwise import Slotwise
+from deap_vsr.search.slotwise import UNSOLVED, Slotwise
 from deap_vsr.search.sums import Sums
 from deap_vsr.search.vertical import Tell, vertical
 from deap_vsr.tree import Constant
 
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
 SECOND_LOOK = 20_000_000
+#: Reduced forms of so many constants, in the mean, are those of a sum of many terms: with 1 % noise and 10,000 points
+#: 6 of 112 laws of feynman-unit and 3 of 48 fresh ones have as many, and 140 of 150 sums of products of 10 terms or more.
+OF_A_SUM = 2.5
+#: Of the points that are left, for ruling variables out.
+RULED_OUT = 0.2
 
 
-def in_order(names: Sequence[str], lab: Lab) -> list[str]:
+def in_order(names: Sequence[str], lab: Lab, sums_first: bool = False) -> list[str]:
     """Return the names of searches in their order: slots, sums, in noise with many points slots once more, joint.
 
     A sum approximates whatever the law is, and asks many points for it. Slots that have led nowhere at one sample of
-    settings may lead somewhere at another, and know then all that was measured for sums.
+    settings may lead somewhere at another, and know then all that was measured for sums. `sums_first`: where the law
+    looks like a sum (:func:`is_a_sum`), slots would be as many as its terms, and leave no points.
     """
-    ordered = [name for name in ("slotwise", "sums", "joint") if name in names]
+    order = ("sums", "slotwise", "joint") if sums_first else ("slotwise", "sums", "joint")
+    ordered = [name for name in order if name in names]
     plenty = lab.budget.queries_left() >= PLENTY * lab.n_vars
-    if plenty and not lab.evidence.certain and {"slotwise", "sums"} <= set(names):
+    if plenty and not sums_first and not lab.evidence.certain and {"slotwise", "sums"} <= set(names):
         ordered.insert(2, "slotwise")
     return ordered
+
+
+def is_a_sum(slots: Slotwise, lab: Lab) -> bool:
+    """Whether, in noise, the law looks like a sum of many terms: by the variables' reduced forms, each tried alone.
+
+    Those of most laws have a term and a constant at the most, in the mean.
+    """
+    relevant = relevant_variables(lab, max_queries=RULED_OUT * lab.budget.queries_left())
+    simple = [size for size in slots.alone(relevant, lab).values() if size != UNSOLVED]
+    return bool(simple) and float(np.mean([n_constants for n_constants, _ in simple])) >= OF_A_SUM
 
 
 def in_sequence(

@@ -11,6 +11,8 @@ from deap_vsr.search.tables import Sweep
 
 #: With so many points for each variable, a search in noise asks what it wants: some 2,000 are asked in a round.
 PLENTY = 2500
+#: With so many each variable is tried alone beforehand, at one setting: that takes at most a tenth of them.
+TRIED = 1000
 #: With fewer for each variable, everything is measured at one setting, and all formulas share the tables. Of 40 fresh
 #: laws (`vsr data make --suite laws --programs 60 --seed 4711`, 2 to 5 variables, noise of 1 % that is stated, 200
 #: points) 14 have the right form then, 4 with tables of their own at two settings.
@@ -50,8 +52,8 @@ class SlotOptions:
     """In noise, whether points are so few that all formulas that are followed share one table, at one setting."""
     thrifty: bool = False
     """Whether points are so few that variables are freed as they come, and not tried beforehand."""
-    tried: bool = False
-    """In noise, whether points are so many that each variable is tried alone beforehand."""
+    n_tried: int = 0
+    """In noise, at how many settings each variable is tried alone beforehand; 0 where points are too few."""
 
     @classmethod
     def of(cls, evidence: Evidence, queries: float = np.inf, n_vars: int = 1) -> SlotOptions:
@@ -75,7 +77,7 @@ class SlotOptions:
         sweeps = (Sweep(12, n_points=6), Sweep(16, n_points=25), Sweep(24, n_points=100))
         plenty = cls(sweeps=sweeps, beam=20, points=150, points_a_constant=15, share=0.15, n_starts=1)
         if queries >= PLENTY * n_vars:
-            return replace(plenty, tried=True)
+            return replace(plenty, n_tried=plenty.n_settings)
         a_round = queries / (n_vars + 1)  # as much is left for the end
         if a_round < FEW:
             J = int(np.clip(a_round / 5, 8, 12))
@@ -101,4 +103,5 @@ class SlotOptions:
             points_a_constant=2,
             n_probed=2,
             more=2,
+            n_tried=int(queries >= TRIED * n_vars),
         )

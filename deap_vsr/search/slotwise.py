@@ -59,8 +59,14 @@ PASSES = (("cheap", 1.0), ("most", 0.7), ("all", 0.4))
 CLOSELY = 6
 #: Of the forms that a regressor has for a noisy table, so many are looked at for what they can do without.
 MAX_FORMS = 10
+#: The table by which a variable is tried alone in noise, and of how many times as many settings those are taken at
+#: which it is seen best.
+ALONE, PROBED_ALONE = Sweep(12, n_points=6), 8
 #: Points that are kept in noise for checking the answer, inside the domain and outside.
 KEPT = 16
+
+#: How simple a reduced form is that was not found: less than any other.
+UNSOLVED = (10**6, 0)
 
 #: What was asked for a table: values of the new variable (J,), settings (K, m), points (K, J, B, m), answers (K, J, B)
 #: and their weights, and whether the slot is y itself.
@@ -168,17 +174,22 @@ class Slotwise:
 
         What is found first is known from few data; of a simple form little can be mistaken.
         """
-        if not self.options.tried or len(columns) < 2:
-            return list(columns)
-        start, simple = State.start(), {}
-        for column in columns:
-            held_at = self.held_at(column, len(columns) - 1, lab)
-            if held_at is not None:
-                found = self._solved(start.tree, (), column, self.options.sweeps[0], lab, "cheap", held_at)
-                simple[column] = simplicity(found)
-            if lab.budget.used_up() is not None:
-                break
+        simple = self.alone(columns, lab)
         return sorted(columns, key=lambda column: simple.get(column, simplicity(None)))
+
+    def alone(self, columns: Sequence[int], lab: Lab) -> dict[int, tuple[int, int]]:
+        """Return how simple the reduced forms are of variables that can be seen in noise, each tried alone once."""
+        if not self.options.n_tried or len(columns) < 2:
+            return {}
+        start = State.start()
+        simple: dict[int, tuple[int, int]] = lab.facts.setdefault("alone", {})
+        for column in columns:
+            if column in simple or lab.budget.used_up() is not None:
+                continue
+            held_at = settings_that_show(lab, column, self.options.n_tried, n_probed=PROBED_ALONE)
+            if held_at is not None:
+                simple[column] = simplicity(self._solved(start.tree, (), column, ALONE, lab, "cheap", held_at))
+        return simple
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:
         """Return fresh joint data at the settings of the tables, enough for the most constants, if there are some."""
@@ -356,7 +367,7 @@ def _a_round(lab: Lab, n_freed: int) -> float:
 def simplicity(solutions: Solutions | None) -> tuple[int, int]:
     """Order variables by their reduced form: few constants and nodes first, unsolved ones last."""
     if solutions is None:
-        return (10**6, 0)
+        return UNSOLVED
     best = [found[0] for found in solutions.forms.values()]
     return sum(candidate.tree.n_constants for candidate in best), sum(len(candidate.tree) for candidate in best)
 

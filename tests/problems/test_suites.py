@@ -77,9 +77,17 @@ def test_a_place_in_the_data_folder_is_found_from_anywhere(
     assert all(path.is_file() and path.is_relative_to(suites.data_root()) for path in found)
 
 
-def test_a_pattern_never_gives_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_gives_the_files_of_folders_that_match(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [path for path in suites.problem_files("trigonometric/*/2-1-1") if not path.is_file()] == []
+    assert [path.resolve() for path in suites.problem_files("set/[ab]")] == [
+        folder / "a/x.json",
+        folder / "b/prog_2.json",
+    ]
+    found = suites.problem_files("trigonometric/*/2-1-1")
+    assert len(found) == 30
+    assert all(path.is_file() for path in found)
 
 
 def test_names_with_digits_of_other_kinds_are_listed_too(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.engine import Dataset
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import reopened
-from deap_vsr.search.merge import merged
+from deap_vsr.search.merge import merged, with_one_coefficient
 from deap_vsr.search.prune import _with_short_constants, pruned
 
 OPERATORS = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "pow", "const")
@@ -34,12 +34,14 @@ def fitted(text):
     ],
 )
 def test_a_constant_less(text, expected):
-    assert [tree.to_infix() for tree in merged(fitted(text), OPERATORS)] == expected
+    tree = fitted(text)
+    assert [one.to_infix() for how in (with_one_coefficient, merged) for one in how(tree, OPERATORS)] == expected
 
 
 def test_nothing_is_merged_where_the_operators_cannot_say_it():
-    assert list(merged(fitted("2.0*x1 + 2.0"), ("mul", "exp", "const"))) == []
-    (tree,) = merged(fitted("2.0*x1 + -2.0"), ("add", "mul", "const"))
+    for how in (with_one_coefficient, merged):
+        assert list(how(fitted("2.0*x1 + 2.0"), ("mul", "exp", "const"))) == []
+    (tree,) = with_one_coefficient(fitted("2.0*x1 + -2.0"), ("add", "mul", "const"))
     assert "sub" not in [node.name for node in tree]
 
 
@@ -58,6 +60,20 @@ def test_in_noise_a_formula_loses_the_constant_that_it_has_too_many(law, found, 
     data = Dataset.of(lab.trials((0,), 1, 3000))
     outcome = pruned(lab.fit(fitted(found), data), data, lab, lab.evidence)
     assert outcome.tree.to_infix(skeleton=True) == skeleton
+
+
+def test_of_many_coefficients_two_that_are_about_the_same_by_chance_stay_two():
+    """Of eleven coefficients there are 110 ways for two to be the same, and some pair is within the noise."""
+    text = "0.6*x1 + 0.7*exp(-x1) + 0.61*sin(x1) + -0.3*x1*x1"
+    law = MaskedTree.from_infix(text)
+    few = MaskedTree.from_infix("0.6*x1 + 0.605*sin(x1)")
+    for tree, expected in ((law, 4), (few, 1)):
+        oracle = CallableOracle(tree.evaluate, [(0.5, 5.0)], OPERATORS, noise=0.1)
+        lab = Lab(oracle, rng=np.random.default_rng(1))
+        lab.begin()
+        data = Dataset.of(lab.trials((0,), 1, 400))
+        outcome = pruned(lab.fit(reopened(tree), data), data, lab, lab.evidence)
+        assert outcome.tree.n_constants == expected
 
 
 def test_a_constant_that_has_run_away_is_no_short_number():

@@ -6,6 +6,7 @@ import pytest
 import deap_vsr.search.sequence as sequence
 from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.forms.regressor import FormsRegressor
+from deap_vsr.forms.searches import searches
 from deap_vsr.forms.widening import atoms_in_noise
 from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
@@ -57,6 +58,30 @@ def found_by(monkeypatch, lab, *texts, inner=None):
 )
 def test_slots_come_first_and_once_more_in_noise_with_many_points(limits, noise, expected):
     assert in_order(ALL, lab_of(noise, **limits)) == expected
+
+
+@pytest.mark.parametrize(
+    ("law", "first"),
+    [
+        (lambda a, b: 0.7 * a + 0.9 * np.sin(a) - 0.8 * b * np.sin(a) + 0.5 * b - 0.6 * np.sin(b) * a, "Sums"),
+        (lambda a, b: 2.5 * np.exp(-0.7 * a) * b, "Slotwise"),
+        (lambda a, b: 2.5 * a * b + 1.4, "Slotwise"),
+    ],
+)
+def test_sums_come_first_where_reduced_forms_have_many_terms(law, first):
+    oracle = CallableOracle(lambda X: law(*X.T), [(0.5, 5.0)] * 2, OPERATORS, noise=0.02, seed=1)
+    lab = Lab(oracle, Budget(queries=5000), np.random.default_rng(0))
+    tried = [type(expansion).__name__ for expansion in searches(ALL, FormsRegressor(), lab)]
+    assert tried[1:3] == [first, "Slotwise" if first == "Sums" else "Sums"]
+    assert lab.budget.queries < 1000
+
+
+def test_where_points_are_few_variables_are_not_tried_alone():
+    lab = lab_of(queries=1500)
+    asked = lab.budget.queries
+    names = [type(expansion).__name__ for expansion in searches(("sums", "slotwise"), FormsRegressor(), lab)]
+    assert names == ["Slotwise", "Sums"]
+    assert lab.budget.queries == asked
 
 
 def test_an_answer_that_leaves_noise_is_the_last(monkeypatch):
