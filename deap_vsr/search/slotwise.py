@@ -60,8 +60,8 @@ CLOSELY = 6
 #: Of the forms that a regressor has for a noisy table, so many are looked at for what they can do without.
 MAX_FORMS = 10
 #: The table by which a variable is tried alone in noise, and of how many times as many settings those are taken at
-#: which it is seen best.
-ALONE, PROBED_ALONE = Sweep(12, n_points=6), 8
+#: which it is seen best; of the time and evaluations that are left all of this may take so much.
+ALONE, PROBED_ALONE, ALONE_SHARE = Sweep(12, n_points=6), 8, 0.2
 #: Points that are kept in noise for checking the answer, inside the domain and outside.
 KEPT = 16
 
@@ -181,7 +181,7 @@ class Slotwise:
         """Return how simple the reduced forms are of variables that can be seen in noise, each tried alone once."""
         if not self.options.n_tried or len(columns) < 2:
             return {}
-        start = State.start()
+        start, lab = State.start(), lab.part(ALONE_SHARE, ("seconds", "evaluations"))
         simple: dict[int, tuple[int, int]] = lab.facts.setdefault("alone", {})
         for column in columns:
             if column in simple or lab.budget.used_up() is not None:
