@@ -48,6 +48,7 @@ dependable: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/dependable.py places
 	$(BIN)/python benchmarks/dependable.py determinism --count 20
 	$(BIN)/python benchmarks/dependable.py memory --count 500
+	$(BIN)/python benchmarks/dependable.py limits
 
 mutation: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/mutation.py

@@ -1,7 +1,7 @@
 """Promises that take minutes to try: kills, interrupts, bad places, determinism, memory; a line for each that is seen.
 
-``python benchmarks/dependable.py kills --what compare --count 50``; `interrupts`, `places`, `determinism`, `memory`
-likewise. The exit code is 1 where a promise was not kept.
+``python benchmarks/dependable.py kills --what compare --count 50``; `interrupts`, `places`, `determinism`, `memory`,
+`limits` likewise. The exit code is 1 where a promise was not kept.
 """
 
 import csv
@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -492,6 +493,69 @@ def memory(count: int = 500) -> None:
     more = len(os.listdir("/proc/self/fd")) - files
     print(f"{count} calls: growth {growth:+.1%}, {more} files more, {threading.active_count()} threads")
     raise typer.Exit(growth > 0.05 or more > 0)
+
+
+# --- limits -------------------------------------------------------------------------------
+
+#: Every method as it is typed, with its expansion.
+VARIANTS = (*METHODS, "vsr-gp+slotwise", "vsr-mcts+slotwise", "dsr", "gpmeld", "vsr-dsr", "vsr-gpmeld+slotwise")
+NEURAL = re.compile("dsr|meld")
+#: A law that is not found soon, one in noise, and the seconds that an answer takes of an oracle that is slow.
+HARD, NOISY, SLOW = ("livermore2/Vars7/Vars7-13", 0.0), ("trigonometric/sincosinv/6-6-10/prog_3", 0.1), 0.15
+
+
+@app.command()
+def limits(
+    seconds: str = "1,2,5", evaluations: str = "30,300,3000,30000", queries: str = "5,30,300,3000", methods: str = ""
+) -> None:
+    """Run every method within limits, and see how far it goes beyond: 5 % or a second; 5 % or what a check takes; 0."""
+    from importlib.util import find_spec
+
+    from deap_vsr.engine.warm import compile_kernels
+
+    compile_kernels()
+    known = [name for name in VARIANTS if find_spec("torch") is not None or not NEURAL.search(name)]
+    wrong = 0
+    for variant in methods.split(",") if methods else known:
+        for law, noise in (HARD, NOISY):
+            _limited(variant, law, noise, max_evaluations=10)  # what is imported is no part of a run
+            for limit in map(float, seconds.split(",")):
+                for pause in (0.0, SLOW):
+                    _, took = _limited(variant, law, noise, pause, time_limit=limit)
+                    what = f"{variant}, {law}, {limit:g} seconds{', slow' * bool(pause)}"
+                    wrong += _beyond(what, took, limit + max(0.05 * limit, 1.0) + pause)
+            for limit in map(float, evaluations.split(",")):
+                result, _ = _limited(variant, law, noise, max_evaluations=int(limit))
+                most = max(1.05 * limit, limit + 300)
+                wrong += _beyond(f"{variant}, {law}, {limit:g} evaluations", result.evaluations, most)
+            for limit in map(float, queries.split(",")):
+                result, _ = _limited(variant, law, noise, max_queries=int(limit), time_limit=10.0)
+                wrong += _beyond(f"{variant}, {law}, {limit:g} queries", result.oracle_queries, limit)
+    print(f"{wrong} limits were not kept")
+    raise typer.Exit(bool(wrong))
+
+
+def _limited(variant: str, law: str, noise: float, pause: float = 0.0, **limit: float) -> tuple[Any, float]:
+    """Return what a method finds within a limit, and how long it took; every call of the oracle takes `pause`."""
+    from deap_vsr import CallableOracle, discover, load_equation
+
+    equation = load_equation(law)
+
+    def answer(X: Any) -> Any:
+        time.sleep(pause)
+        return equation.evaluate(X)
+
+    oracle = CallableOracle(answer, equation.variables, equation.function_set, noise=noise, seed=0)
+    method, _, expansion = variant.partition("+")
+    begun = time.monotonic()
+    result = discover(oracle, method, expansion=expansion or None, **limit)
+    return result, time.monotonic() - begun
+
+
+def _beyond(what: str, used: float, most: float) -> bool:
+    """Say what was used; whether that is too much."""
+    print(f"{what}: {used:.6g}{'  NOT KEPT' * (used > most)}", flush=True)
+    return used > most
 
 
 if __name__ == "__main__":
