@@ -11,6 +11,7 @@ from deap import gp
 from scipy import optimize
 
 from deap_vsr.engine.fitting import Dataset, Fit, joined, residual_model
+from deap_vsr.engine.linear import solved
 from deap_vsr.engine.program import Batch, Model
 from deap_vsr.engine.trials import standard_errors_of
 from deap_vsr.errors import ExpressionError
@@ -160,7 +161,7 @@ def _least_squares(gradient: str, objective: _Objective, start: Array, max_itera
         # A whole Gauss-Newton step first: it solves what is linear, whatever its scale; MINPACK creeps there.
         size = np.max(np.abs(J), axis=1, initial=0.0)
         unit = np.where(size > 0, size, 1.0)
-        step = np.linalg.lstsq((J / unit[:, None]).T, -r, rcond=1e-10)[0] / unit
+        step = solved((J / unit[:, None]).T, -r, 1e-10) / unit
         ahead, _ = objective.residuals(start + step)
         begin = start + step if float(ahead @ ahead) < float(r @ r) else start
     last: dict[bytes, Array] = {}

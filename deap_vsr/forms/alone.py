@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.inner import FACTOR_COMES_OUT, symmetric
 from deap_vsr.forms.peeling import divided, peeled
@@ -177,7 +178,9 @@ def _form(target: Target, family: _Family, kind: str, theta: float) -> Form | No
     def written(theta: float, k: int) -> Nodes | None:
         parts: list[Nodes | None]
         A = _columns(family, kind, np.array(theta), k) / target.tolerance[k][:, None]
-        coefficients = np.linalg.lstsq(A, target.z[k] / target.tolerance[k], rcond=1e-14)[0]
+        coefficients = solved(A, target.z[k] / target.tolerance[k], 1e-14)
+        if not np.isfinite(coefficients).all():
+            return None
         if kind == "turn":
             u, amplitude = _turned(family, theta, coefficients, target.table.allowed)
             parts, coefficients = [u, None], np.array([amplitude, coefficients[2]])

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.engine.subsets import scan_subsets
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.ratios import ratio_nodes
@@ -244,9 +245,9 @@ class _Scan:
         """Return the nodes of a subset at theta with the coefficients that setting k has."""
         A = self.columns(np.array([theta]), k)[0, subset]
         z = self.target.z[k] / self.target.tolerance[k]
-        if not np.isfinite(A).all():
+        coefficients = solved(A.T, z, 1e-14)
+        if not np.isfinite(coefficients).all():
             return None
-        coefficients, *_ = np.linalg.lstsq(A.T, z, rcond=1e-14)
         parts: dict[int, Nodes | None] = {}
         inside = self._inside(subset)
         for i in subset:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Function, Nodes, functions
 from deap_vsr.forms.inner import FACTOR_COMES_OUT, SHIFT_COMES_OUT
 from deap_vsr.forms.sums import sum_nodes
@@ -130,7 +131,9 @@ def _sums(first: _Column, second: _Column, target: Target) -> tuple[Array, Form 
     def written(k: int, left: Array) -> Nodes | None:
         i, j = np.unravel_index(int(np.argmin(left)), left.shape)
         columns = np.array([first.values[i, k], second.values[j, k]]) / target.tolerance[k]
-        coefficients = np.linalg.lstsq(columns.T, target.z[k] / target.tolerance[k], rcond=1e-12)[0]
+        coefficients = solved(columns.T, target.z[k] / target.tolerance[k], 1e-12)
+        if not np.isfinite(coefficients).all():
+            return None
         parts = [first.nodes(float(first.thetas[i])), second.nodes(float(second.thetas[j]))]
         return sum_nodes(parts, coefficients, target)
 

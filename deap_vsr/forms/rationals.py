@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from deap_vsr.engine.linear import null_vector
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.ratios import ratio_nodes
 from deap_vsr.forms.sums import NEGLIGIBLE, sum_nodes
@@ -76,7 +77,7 @@ def _fitted(target: Target, p: int, q: int) -> _Fitted:
                 scaled = A * (weight / np.abs(below))[:, None]
             if not np.isfinite(scaled).all():
                 return _Fitted(np.empty(0), np.empty(0), np.inf)
-            v = np.linalg.svd(scaled)[2][-1]
+            v = null_vector(scaled)
             below = powers[:, : q + 1] @ v[p + 1 :]
         with np.errstate(all="ignore"):
             left = (powers[:, : p + 1] @ v[: p + 1] / below - z / size) * weight

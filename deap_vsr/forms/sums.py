@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.engine.subsets import find_subsets
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.table import Form, Step, Target
@@ -132,7 +133,7 @@ def solve_everywhere(columns: Array, z: Array, limit: float) -> Array | None:
             units = np.linalg.norm(A, axis=0)
         if not (np.isfinite(units) & (units > 0)).all():
             return None
-        solution, _, _, _ = np.linalg.lstsq(A / units, z[k], rcond=1e-14)
+        solution = solved(A / units, z[k], 1e-14)
         if not np.sum((A / units @ solution - z[k]) ** 2) <= limit:
             return None
         rows.append(solution / units)

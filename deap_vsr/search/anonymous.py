@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from deap_vsr.engine.fitting import Dataset, residual_model
+from deap_vsr.engine.linear import solved
 from deap_vsr.engine.program import encoder
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.lab.lab import Lab
@@ -115,7 +116,7 @@ def _as_polynomial(
             basis = np.vstack([np.ones(len(y)), polynomials(variable, part[:, column], MAX_TERMS - 1, logarithmic)])
             for terms in range(1, MAX_TERMS + 1):
                 A = (basis[:terms] * weight).T
-                off = y * weight - A @ np.linalg.lstsq(A, y * weight, rcond=None)[0]
+                off = y * weight - A @ solved(A, y * weight)
                 left[terms - 1] += float(np.mean(off**2)) / len(X)
                 if terms == CUBIC:
                     exact = exact and float(np.max(np.abs(off))) <= IS_POLYNOMIAL * float(np.max(np.abs(y * weight)))

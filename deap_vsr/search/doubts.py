@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.lab.lab import Lab
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.finish import reopened
@@ -20,6 +21,8 @@ FEW_DIGITS = 2
 #: A polynomial of this degree at the most is seen at so many settings of the other variables; what is nought to it; and
 #: by how much each power is smaller than the one before, where x is largest, if it is to be the beginning of a series.
 DEGREE, SETTINGS, NOUGHT, DWINDLING = 4, 3, 1e-8, 5.0
+#: With so many loose numbers a sum in one variable bends as any curve does. A damped wave is none.
+BENDS = 4
 #: With fewer answers what is a tenth of the noise along one variable is hardly seen: a standard error and a half of the
 #: mean of as many as fall into a tenth of its range. Of variables that a formula has not so many are named.
 MANY, NAMED = 2000, 3
@@ -44,6 +47,9 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab, compared: bool = Tr
     mixed = None if certain else _mixed(formula)
     if mixed is not None:
         return f"a sum of functions of {lab.variables[mixed].name} with several fitted numbers may approximate many"
+    crowded = None if certain else _crowded(formula)
+    if crowded is not None:
+        return f"{BENDS} and more fitted numbers beside {lab.variables[crowded].name} alone may approximate any curve"
     series = None if certain else _series(formula, lab)
     if series is not None:
         return f"powers of {lab.variables[series].name} with fitted numbers may be the beginning of a series"
@@ -83,7 +89,7 @@ def _series(formula: MaskedTree, lab: Lab) -> int | None:
         size = np.max(np.abs(y), axis=0)
         if not np.isfinite(y).all() or not (size > 0.0).all():
             continue
-        numbers = np.linalg.lstsq(powers, y / size, rcond=None)[0]
+        numbers = solved(powers, y / size)
         there = np.max(np.abs(numbers), axis=1) > NOUGHT
         in_proportion = np.max(np.ptp(numbers * np.sign(numbers[there][0]), axis=1)) < NOUGHT if there.any() else False
         if np.max(np.abs(powers @ numbers - y / size)) >= NOUGHT or not in_proportion or there.sum() < 3:
@@ -114,6 +120,19 @@ def _mixed(formula: MaskedTree) -> int | None:
         columns = {int(other.value[1:]) - 1 for other in part if is_variable(other)}
         terms = sum(any(map(is_variable, term)) for term in _terms(MaskedTree(part)))
         if terms > 1 and len(columns) == 1 and any(other.arity and other.name not in PLAIN for other in part):
+            return columns.pop()
+    return None
+
+
+def _crowded(formula: MaskedTree) -> int | None:
+    """Return the variable of which alone a sum is that has so many loose numbers that it bends as any curve does.
+
+    0.15025 + 13.777/(2202.8 + x2**4)**0.35887 is 1/(1 + 6.4*exp(-23.5/x2)), as far as noise of 1 % tells.
+    """
+    for position, operator in enumerate(formula):
+        part = formula[formula.searchSubtree(position)]
+        columns = {int(node.value[1:]) - 1 for node in part if is_variable(node)}
+        if operator.name in ("add", "sub") and len(columns) == 1 and _n_loose(part) >= BENDS:
             return columns.pop()
     return None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.tree.operators import Array
 
 #: More terms are not looked for: twice as many as the largest benchmark programs have.
@@ -101,7 +102,7 @@ def _solved(G: Array, right: Array) -> Array:
     try:
         return np.asarray(cho_solve(cho_factor(G), right))
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(G, right, rcond=1e-12)[0])
+        return solved(G, right, 1e-12)
 
 
 def _gains(grams: Sequence[tuple[Array, Array, float]], chosen: Sequence[int]) -> Array:

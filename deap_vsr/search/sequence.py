@@ -26,7 +26,7 @@ from deap_vsr.tree import Constant
 #: Evaluations for looking for something shorter than a sum of products that holds in noise: some ten seconds.
 SECOND_LOOK = 20_000_000
 #: Reduced forms of so many constants, in the mean, are those of a sum of many terms: with 1 % noise and 10,000 points
-#: 6 of 112 laws of feynman-unit and 3 of 48 fresh ones have as many, and 140 of 150 sums of products of 10 terms or more.
+#: 6 of 112 laws of feynman-unit and 3 of 48 fresh ones have as many, and 140 of 150 sums of 10 products or more.
 OF_A_SUM = 2.5
 #: Of the points that are left, for ruling variables out.
 RULED_OUT = 0.2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chdtri
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.tree.operators import Array
 
 #: A short number is within so many standard errors (99 % of those that are meant are), and its neighbours are so many
@@ -75,7 +76,7 @@ def with_short_numbers(A: Array, y: Array, noise: float, coefficients: Array, er
         if others:
             units = np.linalg.norm(A[others], axis=1)
             rest = y - values[list(fixed)] @ A[list(fixed)]
-            solution = np.linalg.lstsq((A[others] / units[:, None]).T, rest, rcond=None)[0] / units
+            solution = solved((A[others] / units[:, None]).T, rest) / units
             values[others] = [rounded(float(v), float(errors[i])) for i, v in zip(others, solution, strict=True)]
         grown = (float(np.sum((y - values @ A) ** 2)) - least) / noise**2
         return values if grown <= chdtri(max(len(fixed), 1), SIGNIFICANCE) else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.table.field import Field
@@ -201,6 +202,6 @@ class Climb:
     def written(self, terms: list[Product]) -> Nodes | None:
         """Return a sum with its coefficients, as open constants."""
         A = np.array([self.factors.values(term) for term in terms])
-        solution = np.linalg.lstsq((A * self.root).T, self.z, rcond=None)[0]
+        solution = solved((A * self.root).T, self.z)
         parts = [self.factors.nodes(term, float(c)) for term, c in zip(terms, solution, strict=True)]
         return sum_of(parts, self.factors.allowed)

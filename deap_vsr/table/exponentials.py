@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.table.field import Field
@@ -63,7 +64,7 @@ def _written(terms: list[Monomial], values: Array, below: Monomial, logs: Logs) 
     """Return powers at multiples of a half, times exp of a sum of terms, values (n_terms, n_rows), over a monomial."""
     allowed = logs.rows.allowed
     A = np.vstack([values, logs.block])
-    solution = np.linalg.lstsq((A * logs.root).T, logs.z * logs.root, rcond=None)[0].tolist()
+    solution = solved((A * logs.root).T, logs.z * logs.root).tolist()
     inside = [product_nodes(c, term.factors, allowed) for c, term in zip(solution, terms, strict=False)]
     total = sum_of(inside, allowed)
     if total is not None and below.powers:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import least_squares
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.lab.evidence import Exact, Noisy
@@ -88,7 +89,7 @@ def directions(logs: Logs, n_starts: int = 3) -> list[Array]:
     if len(quadratic) + V.shape[1] + 1 > 0.7 * len(V):
         return []
     A = np.column_stack([np.ones(len(V)), V, *quadratic])
-    solution = np.linalg.lstsq(A * logs.root[:, None], logs.z * logs.root, rcond=None)[0][1 + V.shape[1] :]
+    solution = solved(A * logs.root[:, None], logs.z * logs.root)[1 + V.shape[1] :]
     H = np.zeros((V.shape[1],) * 2)
     H[np.tril_indices(len(H))] = solution
     H = H + H.T
@@ -112,7 +113,7 @@ def _bend(b: Array, V: Array, logs: Logs) -> Array:
     P = np.polynomial.chebyshev.chebvander(t / size, DEGREE)
     A = np.column_stack([V, P[:, [0, *range(2, DEGREE + 1)]]]) * logs.root[:, None]
     z = logs.z * logs.root
-    solution = np.linalg.lstsq(A, z, rcond=1e-11)[0]
+    solution = solved(A, z, 1e-11)
     return np.asarray(z - A @ solution)
 
 
@@ -140,7 +141,7 @@ def _powers_beside(monomial: Monomial, logs: Logs) -> Iterator[dict[int, float]]
     centred = (t - t.mean()) / (np.max(np.abs(t - t.mean())) or 1.0)
     P = np.polynomial.chebyshev.chebvander(centred, DEGREE)
     A = np.column_stack([U, P[:, [0, *range(2, DEGREE + 1)]]]) * logs.root[:, None]
-    a = np.linalg.lstsq(A, logs.z * logs.root, rcond=1e-11)[0][: U.shape[1]]
+    a = solved(A, logs.z * logs.root, 1e-11)[: U.shape[1]]
     # What is left of a without its part along the monomial is known; the rest is the function's own.
     place = int(np.argmax(np.abs(ratio)))
     for k in (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0):

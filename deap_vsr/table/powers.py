@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.table.field import Field
@@ -195,7 +196,7 @@ class Logs:
         B = (logs * self.root).T
         B = B - self._Q @ (self._Q.T @ B)
         with np.errstate(all="ignore"):
-            solution = np.linalg.lstsq(B, self._rest, rcond=1e-10)[0]
+            solution = solved(B, self._rest, 1e-10)
         return float(np.sum((self._rest - B @ solution) ** 2) / self._total)
 
     def refined(self, parts: tuple[Part, ...]) -> tuple[float, tuple[Part, ...]]:
@@ -225,7 +226,7 @@ class Logs:
         A = np.vstack([self.block, self.logs(factors)]) if len(factors) else self.block
         if not np.isfinite(A).all():
             return
-        solution = np.linalg.lstsq((A * self.root).T, self.z * self.root, rcond=None)[0]
+        solution = solved((A * self.root).T, self.z * self.root)
         exponents: Array = np.asarray(solution[1:], dtype=np.float64)
         n_powers = len(self.columns)
         simple: Array = np.asarray(np.round(2.0 * exponents) / 2.0, dtype=np.float64)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deap_vsr.engine.linear import solved
 from deap_vsr.forms.atoms import Nodes
 from deap_vsr.lab.criterion import NODE
 from deap_vsr.table.field import Field
@@ -123,7 +124,7 @@ def _written(subset: Subset, terms: Terms, target: Target, constant: bool) -> No
     A = terms.A[chosen]
     if constant:
         A = np.vstack([A, np.ones(A.shape[1])])
-    solution = np.linalg.lstsq((A * target.root).T, target.screened * target.root, rcond=None)[0]
+    solution = solved((A * target.root).T, target.screened * target.root)
     parts = [terms.nodes(i, float(c)) for i, c in zip(chosen, solution, strict=False)]
     if constant:
         parts.append((Constant(float(solution[-1])),))
@@ -159,7 +160,7 @@ def ratios(field: Field, n_targets: int = 3) -> None:
 def _ratio(subset: Subset, terms: Terms, n: int, A: Array, target: Target) -> Nodes | None:
     """Return P/(1 + Q)."""
     chosen = list(subset.parts)
-    solution = np.linalg.lstsq((A[chosen] * target.root).T, target.screened * target.root, rcond=None)[0]
+    solution = solved((A[chosen] * target.root).T, target.screened * target.root)
     above: list[Nodes | None] = []
     below: list[Nodes | None] = [(Constant(1.0, fitted=False),)]
     for i, c in zip(chosen, solution.tolist(), strict=True):

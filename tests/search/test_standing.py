@@ -11,7 +11,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.search.anonymous import anonymous
-from deap_vsr.search.doubts import _series
+from deap_vsr.search.doubts import _crowded, _series
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead
@@ -336,6 +336,20 @@ def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_appr
     _, stands = standing(answer("x1*(0.0098675*x2**6 + 6.76786*sin(sin(x2)))"), lab)
     assert stands.status == "fits"
     assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
+
+
+@pytest.mark.parametrize(
+    ("formula", "column"),
+    [
+        ("(0.15025 + 13.777/(2202.8 + x2**4)**0.35887)*x1**3", 1),
+        ("(0.15 + 13.8/(2200 + x2**4)**0.36)*x1**3", None),
+        ("1.2345*exp(-0.1234*x1)*cos(3.4567*x1 + 0.5678)*x2", None),
+        ("1.2345 + 2.3456*x1 + 3.4567*x2 + 4.5678*x1*x2", None),
+    ],
+)
+def test_a_sum_in_one_variable_with_many_fitted_numbers_bends_as_any_curve_does(formula, column):
+    # Fails before: the first was called found for x1**3/(1 + 6.4*exp(-23.5/x2)) in noise of 1 %.
+    assert _crowded(MaskedTree.from_infix(formula)) == column
 
 
 @pytest.mark.parametrize(
