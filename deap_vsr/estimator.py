@@ -95,6 +95,7 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, tell: Callable[[str], None] | None = None) -> VsrRegressor:
         """Search for a formula: X (n_rows, n_features), y (n_rows,), weights as inverse variances."""
+        _numbers_only(X)
         X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
         y = np.asarray(y, dtype=float)
         weights = None
@@ -113,7 +114,7 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.notes_.append(f"{MAX_ROWS} of {len(y)} rows, drawn at random, were used")
             X, y, weights = X[chosen], y[chosen], None if weights is None else weights[chosen]
         if len(y) < 2 or np.ptp(y) == 0.0:
-            return self._constant(y, weights)
+            return self._constant(y)
         columns = self._columns(X, names)
         rows = Rows.of(
             X, y, normalise_function_set(self.operators), weights, columns,
@@ -163,9 +164,9 @@ class VsrRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.measurements_ = answer.measurements
         self.steps_ = answer.steps
 
-    def _constant(self, y: Array, weights: Array | None) -> VsrRegressor:
-        """Take the mean for the answer: of one row, or of y that is constant, there is nothing else to say."""
-        self._trees = [MaskedTree([Constant(float(np.average(y, weights=weights)), fitted=False)])]
+    def _constant(self, y: Array) -> VsrRegressor:
+        """Take y for the answer: of one row, or of y that is constant, there is nothing else to say."""
+        self._trees = [MaskedTree([Constant(float(y[0]), fitted=False)])]
         self._answer = None
         self._shown = self._names()
         self.best_index_, self.lead_, self.rivals_, self.steps_ = 0, 0.0, [], []
@@ -321,3 +322,14 @@ def _collinear(a: Array, b: Array) -> bool:
     with np.errstate(all="ignore"):
         cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
     return abs(abs(cosine) - 1.0) < 1e-14
+
+
+def _numbers_only(X: Any) -> None:
+    """Raise ValueError for the columns of a frame that hold text, by name; what else is wrong scikit-learn says."""
+    for name in getattr(X, "columns", ()):
+        for value in X[name] if getattr(getattr(X[name], "dtype", None), "kind", "") == "O" else ():
+            if isinstance(value, str):
+                try:
+                    float(value)
+                except ValueError as error:
+                    raise ValueError(f"column {name}: {error}; leave it out, or make numbers of it") from None

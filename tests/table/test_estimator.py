@@ -166,6 +166,18 @@ def test_missing_values_and_text_are_refused_in_words():
         VsrRegressor().fit(pd.DataFrame({"a": ["x", "y"]}), [1.0, 2.0])
 
 
+def test_a_column_of_text_is_named():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "place": ["here", "there"], "told": ["1.5", "2.5"]})
+    with pytest.raises(ValueError, match=r"column place: could not convert string to float: 'here'; leave it out"):
+        VsrRegressor().fit(frame, [1.0, 2.0])
+    assert VsrRegressor(time_limit=2).fit(frame[["a", "told"]], [1.0, 2.0]).n_features_in_ == 2
+
+
+def test_a_constant_is_the_number_itself():
+    model = VsrRegressor().fit(np.arange(30.0).reshape(-1, 1), np.full(30, 3.2))
+    assert model.expression_ == "3.2"
+
+
 def test_copies_of_a_column_and_too_few_rows_are_told(gas):
     X, y = gas
     twice = X.assign(copy=2.0 * X["n"], same=1.0)
