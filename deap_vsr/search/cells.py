@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from copy import copy
 
 import numpy as np
 from scipy.linalg import qr
@@ -33,9 +34,12 @@ CHECKS, CHECKS_OF_WAVES = 1, 2
 #: phase of 200 radians may move by one.
 HALVINGS = 9
 WAVES = {"sin", "cos", "tan"}
-#: A phase is the same a turn further, and no row tells: it is followed from so near (a part of the way to the nearest
-#: value), in steps that are so many times as long as the one before at the most.
-NEAR, STRIDE = 1.0 / 16.0, 2.0
+#: A phase is the same a turn further, and no row tells: it is followed from near, the first of these parts of the way
+#: to the nearest value from which it can be, in steps that are so many times as long as the one before at the most.
+NEAR, STRIDE = (2.0**-4, 2.0**-8, 2.0**-12, 2.0**-16, 2.0**-20), 2.0
+#: Phases are extrapolated by polynomials through so many known values at the most, and a stride is as long as those
+#: through all and through one less agree to so many radians; what is found is within so many of them.
+MOST_KNOWN, AGREED, TURNED = 6, 0.3, 1.5
 
 
 class Cells:
@@ -97,10 +101,24 @@ class Cells:
         if not any(is_open(node) for argument in arguments for node in argument):
             return seen
         self.careful, self.shifted = True, any(map(has_shift, arguments))
-        here = float(self.anchor[self.column])
-        nearer = [here + (nearest[0] - here) / 2.0**k for k in range(1, HALVINGS + 1)]
-        first = here + (nearest[0] - here) * NEAR
-        return any(self.look(value) for value in ([first, *nearer] if self.shifted else [nearest[0], *nearer]))
+        here, way = float(self.anchor[self.column]), nearest[0] - float(self.anchor[self.column])
+        if not self.shifted and any(self.look(here + way / 2.0**k) for k in range(HALVINGS + 1)):
+            return True
+        return self._begin_near(here, way)
+
+    def _begin_near(self, here: float, way: float) -> bool:
+        """Find out which constants move, where a phase can be followed, then further away, where more do."""
+        first = next((k for k, part in enumerate(NEAR) if self.look(here + part * way)), None)
+        if first is None:
+            return False
+        for part in NEAR[:first][::-1]:
+            assert self.here is not None
+            before = copy(self)
+            ahead = self.here + (self.there - self.here) * (part * way / (self.first - here))
+            if not self.look(here + part * way, ahead):
+                self.__dict__.update(before.__dict__)
+                break
+        return True
 
     @property
     def turning(self) -> Flags:
@@ -111,7 +129,7 @@ class Cells:
                 within[self.tree.searchSubtree(place)] = True
         return np.asarray(self.moving & within[self.tree.open_constants])
 
-    def look(self, value: float) -> bool:
+    def look(self, value: float, start: Array | None = None) -> bool:
         """Find out which constants move with the new variable, at one value of it, and tie those that move as one."""
         if self.here is None:
             return False
@@ -121,7 +139,8 @@ class Cells:
             rows = self._answered(everything, value, self.tree.n_constants + spare)
             if rows is None:
                 return False
-            _, there, errors = self._fitted(self.tree, rows, self.here[None])
+            start = self.here if start is None or len(start) != len(self.here) else start
+            _, there, errors = self._fitted(self.tree, rows, start[None])
             if there is None or self.here is None:
                 return False
             floor = np.maximum(
@@ -235,32 +254,82 @@ class Cells:
         return SlotTables(self.column, grid, slots, errors, self.anchor[None], self.lab.evidence, self.tree)
 
     def _followed(self, value: float, known: dict[float, Array]) -> tuple[Array | None, Array]:
-        """Return the moving constants at a value, and how far rounding moves them; what is `known` of others grows."""
-        assert self.here is not None
-        tree = with_literals(self.tree, self.here, ~self.moving)
+        """Return the moving constants at a value, and how far rounding moves them; what is `known` of others grows.
+
+        At once where no phase may be a turn off, else, and where that fails within a wave, step by step.
+        """
+        there, unsure = (None, np.empty(0)) if self.shifted else self._at_once(value, known)
+        return self._by_steps(value, known) if there is None and self.careful else (there, unsure)
+
+    @property
+    def _n_rows(self) -> int:
+        """Rows at a value: as many as there are constants, and some to check them."""
         checks = 0 if not self.checked or self._is_linear() else CHECKS_OF_WAVES if self.careful else CHECKS
-        steps = self.careful and self.shifted
-        goal = self._ahead(value, known) if steps else value
+        return int(self.moving.sum()) + checks
+
+    def _at_once(self, value: float, known: dict[float, Array]) -> tuple[Array | None, Array]:
+        """Follow constants from the nearest values, halving the way within waves."""
+        assert self.here is not None
+        tree, goal = with_literals(self.tree, self.here, ~self.moving), value
         for _ in range(2 * HALVINGS if self.careful else 1):
-            rows = self._answered(self.moving, goal, int(self.moving.sum()) + checks)
+            rows = self._answered(self.moving, goal, self._n_rows)
             if rows is None:
                 break
-            starts = _extrapolated(known, goal, straight=steps)
-            _, there, unsure = self._fitted(tree, rows, starts)
+            _, there, unsure = self._fitted(tree, rows, _extrapolated(known, goal))
             if there is None:
                 goal = 0.5 * (goal + min(known, key=lambda other: abs(other - goal)))
                 continue
             known[goal] = there
             if goal == value:
                 return there, unsure
-            goal = self._ahead(value, known) if steps else value
+            goal = value
         return None, np.empty(0)
 
-    def _ahead(self, value: float, known: dict[float, Array]) -> float:
+    def _by_steps(self, value: float, known: dict[float, Array]) -> tuple[Array | None, Array]:
+        """Follow constants within waves by steps as long as what they are taken of can be told beforehand."""
+        assert self.here is not None
+        tree = with_literals(self.tree, self.here, ~self.moving)
+        goal = self._ahead(value, known, tree)
+        for _ in range(4 * HALVINGS):
+            rows = self._answered(self.moving, goal, self._n_rows)
+            if rows is None:
+                break
+            start = _predicted(known, goal)[0]
+            _, there, unsure = self._fitted(tree, rows, start[None])
+            if there is None or self._turned(tree, there, start, goal) > TURNED:
+                goal = 0.5 * (goal + min(known, key=lambda other: abs(other - goal)))
+                continue
+            known[goal] = there
+            if goal == value:
+                return there, unsure
+            goal = self._ahead(value, known, tree)
+        return None, np.empty(0)
+
+    def _ahead(self, value: float, known: dict[float, Array], tree: MaskedTree) -> float:
         """Return the value, or one on the way to it that is not too far from what is known."""
         near, other = sorted(known, key=lambda known_value: abs(known_value - value))[:2]
         stride = STRIDE * abs(near - other)
-        return value if abs(value - near) <= stride else near + float(np.copysign(stride, value - near))
+        if abs(value - near) <= stride:
+            return value
+        shortest = near + float(np.copysign(stride, value - near))
+        goal = value
+        while len(known) > 2 and abs(goal - near) > stride:
+            all_of_them, one_less = _predicted(known, goal)
+            if self._turned(tree, all_of_them, one_less, goal) <= AGREED:
+                return goal
+            goal = near + 0.7 * (goal - near)
+        return shortest
+
+    def _turned(self, tree: MaskedTree, one: Array, other: Array, value: float) -> float:
+        """Return by how many radians what waves are taken of differs at a value, with two sets of constants."""
+        X = self._at(value)
+        arguments = (arguments_of_waves(tree.with_constants(constants)) for constants in (one, other))
+        with np.errstate(all="ignore"):
+            apart = [
+                np.max(np.abs(first.evaluate(X, self.lab.pset) - second.evaluate(X, self.lab.pset)))
+                for first, second in zip(*arguments, strict=True)
+            ]
+        return float(np.nan_to_num(max(apart, default=0.0), nan=np.inf))
 
     def _is_linear(self) -> bool:
         """Whether the formula is linear in the constants that move: its Jacobian is the same at both values."""
@@ -285,16 +354,26 @@ def has_shift(tree: MaskedTree) -> bool:
     return any(has_shift(MaskedTree(operand)) for operand in operands_of(tree))
 
 
-def _extrapolated(known: dict[float, Array], value: float, straight: bool) -> Array:
-    """Return starts for constants at a value of the variable: a power of it, or not if `straight`; and the nearest."""
+def _extrapolated(known: dict[float, Array], value: float) -> Array:
+    """Return starts for constants at a value of the variable: by a power of it, a line, and the nearest."""
     near, far = sorted(known, key=lambda other: abs(other - value))[:2]
     one, other = known[near], known[far]
     with np.errstate(all="ignore"):
         exponent = np.log(np.abs(other / one)) / np.log(abs(far / near))
         power = one * np.abs(value / near) ** exponent
         line = one + (other - one) / (far - near) * (value - near)
-    starts = [row for row in ((line, one) if straight else (power, line, one)) if np.isfinite(row).all()]
-    return np.array(starts)
+    return np.array([row for row in (power, line, one) if np.isfinite(row).all()])
+
+
+def _predicted(known: dict[float, Array], value: float) -> Array:
+    """Return constants at a value by polynomials through the nearest known values, and through one less of them."""
+    nearest = sorted(known, key=lambda other: abs(other - value))[:MOST_KNOWN]
+    x, y = np.array(nearest), np.array([known[other] for other in nearest])
+    rows = []
+    for n in (len(x), len(x) - 1):
+        shares = [np.prod([(value - x[k]) / (x[j] - x[k]) for k in range(n) if k != j]) for j in range(n)]
+        rows.append(np.array(shares) @ y[:n])
+    return np.array(rows)
 
 
 def short_value(value: float) -> float:
