@@ -1,5 +1,7 @@
 """One inner constant, and nothing beside: z = C*u + C, C*u + C/u + C and C*u + C*u**2 + C, where u is u(theta g).
 
+Beside a wave with a phase, C*sin(theta g + C) + C, there may be one atom of x.
+
 x**2*exp(C*x)/(exp(C*x) - 1)**2 is x**2 over such a sum. Among many columns some three fit a smooth table about as well
 at any theta, and a scan shows no dip; these few do not. All targets are looked at together: the columns are the same.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +34,8 @@ THETAS, TURNS, FAST, N_FAST = np.geomspace(0.05, 30.0, 52), np.arange(0.4, 30.0,
 #: targets 0.01 and more.
 SHALLOW, FINE, ZOOMS, DEEP = 0.3, 9, 4, 2e-3
 WAVES = {"sin", "cos", "tan"}
+#: Atoms of which one may stand beside a wave with a phase, and from how many values of x on: there are five numbers.
+N_BESIDE, LEAST_BESIDE = 8, 8
 #: The powers of a function u that are looked for together; a turn is the other one of sine and cosine, which makes
 #: u(theta g + C).
 POWERS_OF_U = {"one": (1,), "square": (2,), "inverse square": (-2,), "both": (1, -1), "two": (1, 2), "turn": (1,)}
@@ -41,7 +45,8 @@ POWERS_OF_U = {"one": (1,), "square": (2,), "inverse square": (-2,), "both": (1,
 class _Family:
     """A function of theta g: what it is, the thetas that are tried, and g, (n_settings, n_points).
 
-    It is looked for behind the first targets only, `few` of them, or, where that is None, behind all.
+    It is looked for behind the first targets only, `few` of them, or, where that is None, behind all. `beside` is an
+    atom that a turn may have beside it, with its values, (n_settings, n_points).
     """
 
     function: Function
@@ -49,6 +54,7 @@ class _Family:
     thetas: Array
     g: Array
     few: int | None = None
+    beside: tuple[Nodes, Array] | None = None
 
     def values(self, thetas: Array, k: int) -> Array:
         """Return its values in a setting at any thetas, (..., n_points)."""
@@ -75,7 +81,7 @@ def functions_alone(target: Target) -> Iterator[Step]:
     targets += [inner for target in others for inner in peeled(target)]
     families = list(_families(table))
     for kind in POWERS_OF_U:
-        for family in families:
+        for family in [*families, *(_beside(families, table) if kind == "turn" else ())]:
             count = len(family.thetas) * len(targets[: family.few])
             if not _is_wanted(kind, family, table.allowed) or table.left() < count:
                 continue
@@ -117,6 +123,18 @@ def _families(table: Table) -> Iterator[_Family]:
             if not symmetric(function):
                 thetas = np.concatenate([-thetas[::-1], thetas])
             yield _Family(function, atom.nodes, thetas, g)
+
+
+def _beside(families: Sequence[_Family], table: Table) -> Iterator[_Family]:
+    """Yield waves with an atom beside; from few values nothing would be told, so many columns there are."""
+    if len(table.x[0]) < LEAST_BESIDE:
+        return
+    for atom, values in zip(table.atoms, table.values(N_BESIDE), strict=False):
+        if not np.isfinite(values).all() or {node.name for node in atom.nodes} & WAVES:
+            continue
+        for family in families:
+            if family.function.name in WAVES and len(family.inner) == 1:
+                yield replace(family, few=N_FAST, beside=(atom.nodes, values))
 
 
 def _dips(family: _Family, kind: str, targets: Sequence[Target], k: int) -> tuple[list[int], list[float], list[float]]:
@@ -169,6 +187,8 @@ def _columns(family: _Family, kind: str, thetas: Array, k: int) -> Array:
         columns = [u**power for power in POWERS_OF_U[kind]]
     if kind == "turn":
         columns.append((np.cos if family.function.name == "sin" else np.sin)(thetas[..., None] * family.g[k]))
+    if family.beside is not None:
+        columns.append(np.broadcast_to(family.beside[1][k], u.shape))
     return np.stack([*columns, np.ones(u.shape)], axis=-1)
 
 
@@ -183,7 +203,8 @@ def _form(target: Target, family: _Family, kind: str, theta: float) -> Form | No
             return None
         if kind == "turn":
             u, amplitude = _turned(family, theta, coefficients, target.table.allowed)
-            parts, coefficients = [u, None], np.array([amplitude, coefficients[2]])
+            others = [None] if family.beside is None else [family.beside[0], None]
+            parts, coefficients = [u, *others], np.array([amplitude, *coefficients[2:]])
         else:
             u = family.nodes(theta, target.table.allowed)
             parts = [*(_to_power(u, power, target.table.allowed) for power in POWERS_OF_U[kind]), None]

@@ -36,6 +36,7 @@ from deap_vsr.forms.targets import (
     plain,
     thrice,
 )
+from deap_vsr.forms.wave import waves_of_two_terms
 
 #: What a task may ask for, each with all that comes before it.
 EFFORTS = ("cheap", "quick", "most", "all")
@@ -108,6 +109,7 @@ STAGES = (
     Stage("inner", inner_constants, plain, "quick", few_constants=True),
     Stage("two inner", two_inner_constants, plain, "quick", few_constants=True),
     Stage("first skeletons", partial(small_skeletons, passes=QUICK), plain, "quick", few_constants=True),
+    Stage("wave of two terms", waves_of_two_terms, plain, "most"),
     Stage("inner behind a function", partial(inner_constants, n_inner=1), once, "most", True, n_constants=3),
     Stage("inner of atoms behind a function", partial(inner_constants, n_inner=3, first=1), once, "most"),
     Stage("inner behind a factor", partial(inner_constants, n_inner=2), few_factors, "most"),

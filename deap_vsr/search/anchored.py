@@ -171,7 +171,9 @@ class Anchored:
         if attack.refuted:
             lab.budget.keep(kept)
             return None
-        again = finished(tree, lab, lab.measured()) or final
+        again = finished(tree, lab, lab.measured())
+        if again is None or attack.disagree(again.tree):  # beside one answer of 1e11 terms look like rounding
+            again = final
         attack.formula = again.tree
         lab.facts["attack"] = attack
         return again

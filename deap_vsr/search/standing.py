@@ -236,6 +236,12 @@ class Attack:
         self.reason = f"{n_off} of {len(off)} answers disagree with it, the most at {names}"
         return True
 
+    def disagree(self, other: MaskedTree) -> bool:
+        """Whether answers disagree with another formula."""
+        known = self.lab.measured()
+        off = Attack(other, self.lab).off(known)
+        return bool(not (off <= self.allowed(len(off))).all())
+
     def _find_region(self, inside: Array) -> None:
         """Set the answers aside that are off because they are in a region, and count the fresh points without it."""
         known = self.lab.measured()

@@ -256,3 +256,29 @@ def test_of_a_variable_without_a_form_only_the_fewest_values_are_tried_while_ano
     vertical(lab, Anchored(regressor, passes=(("quick", (6, 9, 14)),)), None)
     assert regressor.asked[:2] == [(0, 6), (1, 6)]
     assert regressor.asked[2:5] == [(1, 6), (1, 9), (1, 14)], "x1 is free, and the slot is what x2 makes of it"
+
+
+@pytest.mark.parametrize(
+    ("law", "n_vars"),
+    [
+        ("x3 - 0.8*cos(x1**3*x2 + 1.7*x1*x2 + x2*x4)", 4),
+        ("sqrt(x1)*sin(x2*(x3 - x4)**2 + 1.3)", 4),
+        ("x1 + cos(x2**2*x3*x1 + 2.3*x3)/x4", 4),
+        ("sin((1.21*x1 + x4*(x3 + x2)*x1**2)/exp(x5))", 5),
+    ],
+)
+def test_a_phase_of_many_radians_is_followed_through_several_variables(law, n_vars):
+    # None but the second is found before: from value to value phases may turn by hundreds of radians.
+    ranges = [Variable(f"x{i + 1}", 0.2, 8.0, sampling="loguniform") for i in range(n_vars)]
+    tree = MaskedTree.from_infix(law)
+    result = discover(CallableOracle(tree.evaluate, ranges, BROAD), max_evaluations=20_000_000)
+    assert result.status == "found"
+    assert result.oracle_queries < 1000
+    X = np.random.default_rng(3).uniform(0.3, 4.0, (500, n_vars))
+    np.testing.assert_allclose(result.tree.evaluate(X), tree.evaluate(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_what_is_small_beside_one_answer_is_not_lost_when_all_is_fitted_again(seed):
+    # Fails before: sqrt(x3*x6) and others went for rounding beside y of 1e11, and what was left was called found.
+    assert discover("livermore2/Vars6/Vars6-19", seed=seed, max_evaluations=20_000_000).verdict.recovered
