@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deap_vsr.engine.fitting import Dataset
 from deap_vsr.engine.linear import solved
 from deap_vsr.lab.lab import Lab
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
-from deap_vsr.tree import Constant, MaskedTree, Node, is_variable
+from deap_vsr.tree import Constant, MaskedTree, Node, is_open, is_variable
 from deap_vsr.tree.simplify import structural_hash
 
 #: More loose numbers than this are several; a number is loose if it has more digits than these.
@@ -23,6 +24,8 @@ FEW_DIGITS = 2
 DEGREE, SETTINGS, NOUGHT, DWINDLING = 4, 3, 1e-8, 5.0
 #: With so many loose numbers a sum in one variable bends as any curve does. A damped wave is none.
 BENDS = 4
+#: A number is told if its standard error is a smaller share of it.
+UNTOLD = 0.5
 #: With fewer answers what is a tenth of the noise along one variable is hardly seen: a standard error and a half of the
 #: mean of as many as fall into a tenth of its range. Of variables that a formula has not so many are named.
 MANY, NAMED = 2000, 3
@@ -50,6 +53,9 @@ def never_found(found: Found, formula: MaskedTree, lab: Lab, compared: bool = Tr
     crowded = None if certain else _crowded(formula)
     if crowded is not None:
         return f"{BENDS} and more fitted numbers beside {lab.variables[crowded].name} alone may approximate any curve"
+    untold = None if certain else _untold(formula, lab)
+    if untold is not None:
+        return f"what was measured hardly tells the number {untold:.6g}"
     series = None if certain else _series(formula, lab)
     if series is not None:
         return f"powers of {lab.variables[series].name} with fitted numbers may be the beginning of a series"
@@ -122,6 +128,17 @@ def _mixed(formula: MaskedTree) -> int | None:
         if terms > 1 and len(columns) == 1 and any(other.arity and other.name not in PLAIN for other in part):
             return columns.pop()
     return None
+
+
+def _untold(formula: MaskedTree, lab: Lab) -> float | None:
+    """Return a number of a formula that is as good at half of it and twice: 7000 of tanh(7000*x1 - 4200), a step."""
+    data = Dataset.of([lab.measured()])
+    outcome = lab.fit(reopened(formula), data, n_starts=0)
+    if not outcome.determined.all():  # a number too many is another matter
+        return None
+    values, errors = outcome.constants[0], lab.evidence.standard_errors(outcome, data)[0]
+    numbers = [node.value for node in reopened(formula) if is_open(node)]
+    return next((n for n, v, e in zip(numbers, values, errors, strict=True) if not e <= UNTOLD * abs(v)), None)
 
 
 def _crowded(formula: MaskedTree) -> int | None:

@@ -19,6 +19,7 @@ from deap_vsr.lab.trials import Trial
 from deap_vsr.problems.equation import Variable
 from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.search.identify import hidden_by_rounding, identified, without_idle_terms
+from deap_vsr.search.leading import without_logarithms
 from deap_vsr.search.prune import ONE_AT_NOUGHT, pruned
 from deap_vsr.search.short import ROOM, SIGNIFICANCE, rounded, short_in_noise, short_number, with_short_numbers
 from deap_vsr.tree import Constant, MaskedTree
@@ -141,8 +142,9 @@ def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
 def _without_one(tree: MaskedTree) -> Iterator[MaskedTree]:
     """Yield the formula without one of its terms, or of its functions that may do nothing.
 
-    tanh(u) is u where u is small; 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
+    tanh(u) is u where u is small, and log(1 + u); 1e-90*exp(x1**2) is nothing, and has come in where x1 was large.
     """
+    yield from without_logarithms(tree)
     for position, node in enumerate(tree):
         if not node.arity or (node.name not in ("add", "sub") and node.name not in NEARLY_STRAIGHT):
             continue
@@ -203,6 +205,11 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
         outcome = identified(outcome, data, lab)
     outcome = pruned(outcome, data, lab, evidence)
     price = evidence.price(outcome, data, tied=False)
+    for shorter in without_logarithms(outcome.trees[0]):
+        again = lab.fit(shorter, data, n_starts=0)
+        lower = evidence.price(again, data, tied=False)
+        if lower < price:
+            outcome, price = again, lower
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)
     errors = evidence.standard_errors(outcome, data)[0]

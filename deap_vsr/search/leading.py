@@ -1,4 +1,4 @@
-"""Leading terms: exp(u) - cos(v) is u + v**2/2 where u and v are small, as exp(u) - 1 is u.
+"""Leading terms: exp(u) - cos(v) is u + v**2/2 where u and v are small, as exp(u) - 1 is u, and log(1 + u).
 
 What is left of functions whose values nearly cancel is all that data can tell; in noise such pairs stand in for it.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deap_vsr.tree import Constant, MaskedTree, Node, is_open, node_from_name
+from deap_vsr.tree.simplify import is_literal
+from deap_vsr.tree.tidy import operands_of
 
 #: Functions that are 1 at nought, by what they add to it first: their operand, its square, or less its square.
 FIRST = {"exp": (1, 1), "cosh": (1, 2), "cos": (-1, 2)}
@@ -37,6 +39,17 @@ def leading(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTre
         else:
             continue
         yield MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]])
+
+
+def without_logarithms(tree: MaskedTree) -> Iterator[MaskedTree]:
+    """Yield the formula with u in the place of log(1 + u): for the end of a search, as what grows may need it."""
+    for position, node in enumerate(tree):
+        if node.name == "log" and node.arity and tree[position + 1].name == "add":
+            whole = tree.searchSubtree(position)
+            operands = operands_of(tree[tree.searchSubtree(position + 1)])
+            for one, other in (operands, operands[::-1]):
+                if is_literal(one, 1.0):
+                    yield MaskedTree([*tree[: whole.start], *other, *tree[whole.stop :]])
 
 
 def _first(nodes: Sequence[Node], function_set: Sequence[str]) -> tuple[int, list[Node]] | None:

@@ -19,6 +19,7 @@ from deap_vsr.search.prune import some_of, unlike
 from deap_vsr.tree import Constant, MaskedTree, Node, is_variable, node_from_name
 from deap_vsr.tree.operators import CATALOGUE, Array
 from deap_vsr.tree.simplify import structural_hash
+from deap_vsr.tree.written import as_written
 
 #: Of rivals so many of the best are fitted to all measurements.
 FITTED = 6
@@ -93,13 +94,37 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
     """Return how far a formula, its constants fitted anew, is ahead of its rivals in nats, and these, nearest first."""
     skeleton = reopened(tree)
     own = lab.evidence.price(lab.fit(skeleton, data, n_starts=0), data, tied=False)
-    fits = [*rivals_of(skeleton, data, lab), *_came_up(skeleton, data, lab)]
-    others = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in fits]
-    behind = sorted(((0.5 * (price - own), other) for price, other in others), key=lambda item: item[0])
+    others = [*lab.facts.get("others", []), *turned_over(tree, lab.function_set)]
+    fits = [*rivals_of(skeleton, data, lab), *_came_up(skeleton, others, data, lab)]
+    prices = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in fits]
+    behind = sorted(((0.5 * (price - own), other) for price, other in prices), key=lambda item: item[0])
     return (behind[0][0] if behind else np.inf), behind
 
 
-def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
+def turned_over(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[MaskedTree]:
+    """Yield a formula with sums A + B in it written as A/(1 - B/A), which begins so where B is small beside A.
+
+    1/sqrt(x1) - 0.96*x2*x3/x1 is 1/(sqrt(x1) + x2*x3), as far as noise tells.
+    """
+    if not {"add", "sub", "mul", "div"} <= set(function_set):
+        return
+    for position, node in enumerate(tree):
+        if node.name not in ("add", "sub") or not node.arity:
+            continue
+        whole, first = tree.searchSubtree(position), tree.searchSubtree(position + 1)
+        operands = list(tree[first]), list(tree[first.stop : whole.stop])
+        if not all(any(map(is_variable, operand)) for operand in operands):
+            continue
+        minus = [node_from_name("mul"), Constant(-1.0, False, False)] if node.name == "sub" else []
+        one, other = operands[0], [*minus, *operands[1]]
+        for large, small in ((one, other), (other, one)):
+            share = [node_from_name("div"), *small, node_from_name("mul"), *large, *large]
+            below = [node_from_name("sub"), node_from_name("div"), Constant(1.0, False, False), *large, *share]
+            nodes = [node_from_name("div"), Constant(1.0, False, False), *below]
+            yield as_written(MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]]), function_set)
+
+
+def _came_up(skeleton: MaskedTree, others: Sequence[MaskedTree], data: Dataset, lab: Lab) -> Iterator[Fit]:
     """Yield fits of what else came up in the search: what its beam followed, and what parts of a formula could be.
 
     What can say all that the formula says is none, in other words, in more numbers or in more nodes: exp(u) - 1 is u
@@ -107,7 +132,7 @@ def _came_up(skeleton: MaskedTree, data: Dataset, lab: Lab) -> Iterator[Fit]:
     """
     seen = {structural_hash(skeleton)}
     here = lab.fit(skeleton, data, n_starts=0)
-    for tree in lab.facts.get("others", []):
+    for tree in others:
         other = reopened(tree)
         key = structural_hash(other)
         if key in seen or _adds_function(other, skeleton):

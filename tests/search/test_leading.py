@@ -5,7 +5,7 @@ from deap_vsr import CallableOracle, MaskedTree
 from deap_vsr.engine import Dataset
 from deap_vsr.lab.lab import Lab
 from deap_vsr.search.finish import reopened
-from deap_vsr.search.leading import leading
+from deap_vsr.search.leading import leading, without_logarithms
 from deap_vsr.search.prune import pruned
 
 OPERATORS = ("add", "sub", "mul", "div", "n2", "exp", "cos", "const")
@@ -44,3 +44,9 @@ def test_in_noise_functions_that_nearly_cancel_give_way_to_their_leading_terms()
     found = reopened(MaskedTree.from_infix("0.85/(exp(0.00005*x2) - cos(1/x1))"))
     outcome = pruned(lab.fit(found, data), data, lab, lab.evidence)
     assert not {"exp", "cos"} & {node.name for node in outcome.tree}
+
+
+def test_a_logarithm_of_one_and_something_small_goes_in_the_end():
+    tree = MaskedTree.from_infix("2.5/log(1 + x1/x2) + log(x1) + log(x2 + 1.0)")
+    found = [other.to_infix() for other in without_logarithms(tree)]
+    assert found == ["2.5/(x1/x2) + log(x1) + log(x2 + 1)", "2.5/log(1 + x1/x2) + log(x1) + x2"]

@@ -11,10 +11,10 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.search.anonymous import anonymous
-from deap_vsr.search.doubts import _crowded, _series
+from deap_vsr.search.doubts import _crowded, _series, _untold
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
-from deap_vsr.search.rivals import lead
+from deap_vsr.search.rivals import lead, turned_over
 from deap_vsr.search.standing import CLEARLY, Attack, standing
 from deap_vsr.tree.simplify import structural_hash
 
@@ -367,6 +367,26 @@ def test_a_sum_in_one_variable_with_many_fitted_numbers_bends_as_any_curve_does(
 )
 def test_dwindling_powers_of_one_variable_with_fitted_numbers_may_begin_a_series(formula, column):
     assert _series(MaskedTree.from_infix(formula), lab_of("x1*x2", noise=0.01)) == column
+
+
+def test_a_number_that_the_data_hardly_tell_is_never_found():
+    # Fails before: a step within noise was found to be tanh(7000*x1 - 4200).
+    lab = lab_of(lambda X: np.where(X[:, 0] > 1.3, 2.0, 1.0) * X[:, 1], noise=0.02, asked=3000)
+    _, stands = standing(answer("x2*(1.5 + 0.5*tanh(7000*x1 - 9100))"), lab)
+    assert stands.status == "fits"
+    assert "7000" in stands.reason
+    assert _untold(MaskedTree.from_infix("1.2345*x2"), lab) is None
+
+
+def test_a_sum_that_begins_as_a_fraction_has_it_for_a_rival():
+    # Fails before: the first terms were called found.
+    (fraction, *_) = turned_over(MaskedTree.from_infix("1/sqrt(x1) - 0.963*x2/x1"), BROAD)
+    assert fraction.to_infix() == "1/(sqrt(x1) + 0.963*x2)"
+    assert list(turned_over(MaskedTree.from_infix("x1 - 2.5"), BROAD)) == []
+    assert list(turned_over(MaskedTree.from_infix("x1 - x2"), ("add", "sub", "const"))) == []
+    lab = lab_of("1/(sqrt(x1) + x2)", noise=0.002, asked=2000, domains=[(1.0, 4.0), (0.01, 0.1)])
+    found, stands = standing(answer("1/sqrt(x1) - 0.963*x2/x1"), lab)
+    assert stands.status != "found" or found.tree.to_infix() == "1/(sqrt(x1) + x2)"
 
 
 def test_three_fitted_numbers_that_nothing_was_compared_with_may_come_close(monkeypatch):
