@@ -22,6 +22,7 @@ from deap_vsr.search.identify import hidden_by_rounding, identified, without_idl
 from deap_vsr.search.leading import without_logarithms
 from deap_vsr.search.prune import ONE_AT_NOUGHT, pruned
 from deap_vsr.search.short import ROOM, SIGNIFICANCE, rounded, short_in_noise, short_number, with_short_numbers
+from deap_vsr.search.squares import without_roots_of_squares
 from deap_vsr.tree import Constant, MaskedTree
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
@@ -132,7 +133,11 @@ def _written_exactly(tree: MaskedTree, data: Dataset, lab: Lab) -> MaskedTree:
         return [float(lab.fit(one, each).errors[0]) for each in both]
 
     allowed = [max(ROUNDING, 4.0 * error) for error in errors(tree)]
-    for shorter in (*_with_a_one(tree, known.X, lab), *_without_one(tree)):
+    for shorter in (
+        *_with_a_one(tree, known.X, lab),
+        *_without_one(tree),
+        *without_roots_of_squares(tree, known.X, lab),
+    ):
         if all(error <= limit for error, limit in zip(errors(shorter), allowed, strict=True)):
             return _written_exactly(shorter, data, lab)
     tidy = as_written(tree, lab.function_set)

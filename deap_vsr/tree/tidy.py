@@ -57,7 +57,7 @@ def _has_factor(nodes: Sequence[Node]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Term:
+class Term:
     """A term of a sum: a number times factors."""
 
     number: float
@@ -91,7 +91,7 @@ def with_squares(tree: MaskedTree, function_set: Sequence[str]) -> MaskedTree:
         whole = [node, *chain.from_iterable(operands)]
         if node.name not in ("add", "sub"):
             return whole
-        terms = _terms(whole, 1.0)
+        terms = terms_of(whole, 1.0)
         joined = _joined_squares(terms, function_set)
         if len(joined) == len(terms):
             return whole
@@ -114,13 +114,13 @@ def operands_of(nodes: Sequence[Node]) -> list[Nodes]:
     return result
 
 
-def _terms(nodes: Nodes, sign: float) -> list[_Term]:
+def terms_of(nodes: Nodes, sign: float) -> list[Term]:
     """Return the terms of a sum, its signs in their numbers."""
     if nodes[0].name not in ("add", "sub"):
         number, factors = _factors(nodes)
-        return [_Term(sign * number, tuple(sorted(factors, key=_text)))]
+        return [Term(sign * number, tuple(sorted(factors, key=_text)))]
     first, second = operands_of(nodes)
-    return _terms(first, sign) + _terms(second, -sign if nodes[0].name == "sub" else sign)
+    return terms_of(first, sign) + terms_of(second, -sign if nodes[0].name == "sub" else sign)
 
 
 def _text(nodes: Sequence[Node]) -> str:
@@ -142,7 +142,7 @@ def _factors(nodes: Nodes) -> tuple[float, list[tuple[Node, ...]]]:
     return number, [factor for _, factors in parts for factor in factors]
 
 
-def _joined_squares(terms: list[_Term], function_set: Sequence[str]) -> list[_Term]:
+def _joined_squares(terms: list[Term], function_set: Sequence[str]) -> list[Term]:
     squares = [i for i, term in enumerate(terms) if term.square_of is not None]
     for i, j in combinations(squares, 2):
         for k, cross in enumerate(terms):
@@ -153,7 +153,7 @@ def _joined_squares(terms: list[_Term], function_set: Sequence[str]) -> list[_Te
     return terms
 
 
-def _joined_square(a: _Term, cross: _Term, b: _Term, function_set: Sequence[str]) -> _Term | None:
+def _joined_square(a: Term, cross: Term, b: Term, function_set: Sequence[str]) -> Term | None:
     """Return the square that the three terms make up; None if they do not, or its numbers are not as short."""
     first, second = a.square_of, b.square_of
     if first is None or second is None:
@@ -165,14 +165,14 @@ def _joined_square(a: _Term, cross: _Term, b: _Term, function_set: Sequence[str]
     ratio = cross.number / (2.0 * a.number)  # a (first + ratio*second)**2
     if a.number * b.number <= 0.0 or ratio != round(ratio):
         return None
-    plain = _Term(1.0, first).nodes(function_set)
-    scaled = _Term(abs(ratio), second).nodes(function_set)
+    plain = Term(1.0, first).nodes(function_set)
+    scaled = Term(abs(ratio), second).nodes(function_set)
     if ratio > 0:
         inside = [node_from_name("add"), *plain, *scaled]
     elif "sub" in function_set:
         inside = [node_from_name("sub"), *plain, *scaled]
     else:
-        inside = [node_from_name("add"), *plain, *_Term(ratio, second).nodes(function_set)]
+        inside = [node_from_name("add"), *plain, *Term(ratio, second).nodes(function_set)]
     if "n2" in function_set:
-        return _Term(a.number, ((node_from_name("n2"), *inside),))
-    return _Term(a.number, (tuple(inside), tuple(inside)))
+        return Term(a.number, ((node_from_name("n2"), *inside),))
+    return Term(a.number, (tuple(inside), tuple(inside)))
