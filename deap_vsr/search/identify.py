@@ -10,7 +10,7 @@ from deap_vsr.engine.trials import spread
 from deap_vsr.lab.evidence import ROUNDING
 from deap_vsr.lab.lab import Lab
 from deap_vsr.tree import Constant, MaskedTree, is_open
-from deap_vsr.tree.expand import expand
+from deap_vsr.tree.expand import MAX_TERMS, expand
 from deap_vsr.tree.operators import Array, Flags
 
 #: A constant whose term is smaller than this share of the spread of y, in every trial, is dropped: half the digits.
@@ -29,7 +29,10 @@ def identified(outcome: Fit, data: Dataset, lab: Lab) -> Fit:
     """
     exact = lab.evidence.certain
     tree = expand(_with_whole_numbers(outcome) if exact else outcome.tree, lab.function_set)
-    while tree is not None:
+    n_points = min(np.diff(data.offsets).tolist(), default=0)
+    while tree is not None and lab.budget.used_up(asking=False) != "seconds":
+        if tree.n_constants > min(n_points, MAX_TERMS):  # functions of sums were multiplied out: it takes long to fit
+            return outcome
         rewritten = lab.fit(tree, data)
         if not lab.evidence.fits(rewritten, data):
             return outcome
@@ -68,6 +71,8 @@ def _without_idle_function(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree 
     tree = outcome.tree
     for position, node in enumerate(tree):
         operand = list(tree[tree.searchSubtree(position)])[1:]
+        if lab.budget.used_up(asking=False) == "seconds":
+            return None
         if node.arity != 1 or not any(map(is_open, operand)):
             continue
         nodes = list(tree)
