@@ -181,7 +181,7 @@ def _left(family: _Family, kind: str, thetas: Array, z: Array, k: int) -> Array:
 
 
 def _columns(family: _Family, kind: str, thetas: Array, k: int) -> Array:
-    """Return powers of the function, and 1, at any thetas: (..., n_points, 2 or 3)."""
+    """Return powers of the function, and 1, at any thetas: (..., n_points, 2 to 4)."""
     u = family.values(thetas, k)
     with np.errstate(all="ignore"):
         columns = [u**power for power in POWERS_OF_U[kind]]

@@ -1,4 +1,4 @@
-"""A wave whose phase has two terms: C*sin(C*g + C*h + C) + C, where g and h are powers of x.
+"""A wave whose phase has two terms: C*sin(C*g + C*h + C) + C, where g and h are atoms of x.
 
 In one variable such is what a wave of several variables looks like wherever the variable is there twice. At each pair
 of a grid of the two inner constants the rest is linear: sine, cosine and 1. Levenberg-Marquardt goes on from the best.

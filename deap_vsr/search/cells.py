@@ -40,6 +40,9 @@ NEAR, STRIDE = (2.0**-4, 2.0**-8, 2.0**-12, 2.0**-16, 2.0**-20), 2.0
 #: Phases are extrapolated by polynomials through so many known values at the most, and a stride is as long as those
 #: through all and through one less agree to so many radians; what is found is within so many of them.
 MOST_KNOWN, AGREED, TURNED = 6, 0.3, 1.5
+#: Steps to a value at the most: most values take some five; and by how much a step is shortened that cannot be told. By
+#: hand.
+MOST_STEPS, SHORTER = 36, 0.7
 
 
 class Cells:
@@ -115,7 +118,7 @@ class Cells:
             assert self.here is not None
             before = copy(self)
             ahead = self.here + (self.there - self.here) * (part * way / (self.first - here))
-            if not self.look(here + part * way, ahead):
+            if len(ahead) != self.tree.n_constants or not self.look(here + part * way, ahead):
                 self.__dict__.update(before.__dict__)
                 break
         return True
@@ -139,8 +142,8 @@ class Cells:
             rows = self._answered(everything, value, self.tree.n_constants + spare)
             if rows is None:
                 return False
-            start = self.here if start is None or len(start) != len(self.here) else start
-            _, there, errors = self._fitted(self.tree, rows, start[None])
+            begin = self.here if start is None else start
+            _, there, errors = self._fitted(self.tree, rows, begin[None])
             if there is None or self.here is None:
                 return False
             floor = np.maximum(
@@ -155,6 +158,7 @@ class Cells:
             if tied is None:
                 return True
             self._take(tied)
+            start = None
             if self.here is None:
                 return False
 
@@ -272,6 +276,8 @@ class Cells:
         assert self.here is not None
         tree, goal = with_literals(self.tree, self.here, ~self.moving), value
         for _ in range(2 * HALVINGS if self.careful else 1):
+            if self.lab.budget.used_up(asking=False) is not None:
+                break
             rows = self._answered(self.moving, goal, self._n_rows)
             if rows is None:
                 break
@@ -290,7 +296,9 @@ class Cells:
         assert self.here is not None
         tree = with_literals(self.tree, self.here, ~self.moving)
         goal = self._ahead(value, known, tree)
-        for _ in range(4 * HALVINGS):
+        for _ in range(MOST_STEPS):
+            if self.lab.budget.used_up(asking=False) is not None:
+                break
             rows = self._answered(self.moving, goal, self._n_rows)
             if rows is None:
                 break
@@ -317,7 +325,7 @@ class Cells:
             all_of_them, one_less = _predicted(known, goal)
             if self._turned(tree, all_of_them, one_less, goal) <= AGREED:
                 return goal
-            goal = near + 0.7 * (goal - near)
+            goal = near + SHORTER * (goal - near)
         return shortest
 
     def _turned(self, tree: MaskedTree, one: Array, other: Array, value: float) -> float:
@@ -329,7 +337,7 @@ class Cells:
                 np.max(np.abs(first.evaluate(X, self.lab.pset) - second.evaluate(X, self.lab.pset)))
                 for first, second in zip(*arguments, strict=True)
             ]
-        return float(np.nan_to_num(max(apart, default=0.0), nan=np.inf))
+        return float(np.nan_to_num(np.max(apart, initial=0.0), nan=np.inf))
 
     def _is_linear(self) -> bool:
         """Whether the formula is linear in the constants that move: its Jacobian is the same at both values."""

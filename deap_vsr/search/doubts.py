@@ -22,10 +22,10 @@ FEW_DIGITS = 2
 #: A polynomial of this degree at the most is seen at so many settings of the other variables; what is nought to it; and
 #: by how much each power is smaller than the one before, where x is largest, if it is to be the beginning of a series.
 DEGREE, SETTINGS, NOUGHT, DWINDLING = 4, 3, 1e-8, 5.0
-#: With so many loose numbers a sum in one variable bends as any curve does. A damped wave is none.
+#: With so many loose numbers a sum in one variable bends as any curve does. A damped wave is none, if it is alone.
 BENDS = 4
-#: A number is told if its standard error is a smaller share of it.
-UNTOLD = 0.5
+#: A number is hardly told if its standard error is a larger share of it.
+HARDLY = 0.5
 #: With fewer answers what is a tenth of the noise along one variable is hardly seen: a standard error and a half of the
 #: mean of as many as fall into a tenth of its range. Of variables that a formula has not so many are named.
 MANY, NAMED = 2000, 3
@@ -138,7 +138,7 @@ def _untold(formula: MaskedTree, lab: Lab) -> float | None:
         return None
     values, errors = outcome.constants[0], lab.evidence.standard_errors(outcome, data)[0]
     numbers = [node.value for node in reopened(formula) if is_open(node)]
-    return next((n for n, v, e in zip(numbers, values, errors, strict=True) if not e <= UNTOLD * abs(v)), None)
+    return next((n for n, v, e in zip(numbers, values, errors, strict=True) if e > HARDLY * abs(v)), None)
 
 
 def _crowded(formula: MaskedTree) -> int | None:

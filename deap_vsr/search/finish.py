@@ -212,8 +212,11 @@ def finished_in_noise(tree: MaskedTree, data: Dataset, lab: Lab) -> Finished:
     price = evidence.price(outcome, data, tied=False)
     for shorter in without_logarithms(outcome.trees[0]):
         again = lab.fit(shorter, data, n_starts=0)
+        if not again.determined.all():  # C*log(1 + C*x) would be C*C*x
+            again = identified(again, data, lab)
+        again = pruned(again, data, lab, evidence)
         lower = evidence.price(again, data, tied=False)
-        if lower < price:
+        if again.determined.all() and lower < price:
             outcome, price = again, lower
     if not outcome.determined.all() or not np.isfinite(price):
         return Finished(literals(outcome.trees[0]), None, price)

@@ -30,7 +30,7 @@ def identified(outcome: Fit, data: Dataset, lab: Lab) -> Fit:
     exact = lab.evidence.certain
     tree = expand(_with_whole_numbers(outcome) if exact else outcome.tree, lab.function_set)
     n_points = min(np.diff(data.offsets).tolist(), default=0)
-    while tree is not None and lab.budget.used_up(asking=False) != "seconds":
+    while tree is not None and lab.budget.left("seconds") > 0.0:
         if tree.n_constants > min(n_points, MAX_TERMS):  # functions of sums were multiplied out: it takes long to fit
             return outcome
         rewritten = lab.fit(tree, data)
@@ -71,7 +71,7 @@ def _without_idle_function(outcome: Fit, data: Dataset, lab: Lab) -> MaskedTree 
     tree = outcome.tree
     for position, node in enumerate(tree):
         operand = list(tree[tree.searchSubtree(position)])[1:]
-        if lab.budget.used_up(asking=False) == "seconds":
+        if not lab.budget.left("seconds") > 0.0:
             return None
         if node.arity != 1 or not any(map(is_open, operand)):
             continue

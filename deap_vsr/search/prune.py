@@ -65,26 +65,29 @@ def pruned(outcome: Fit, data: Dataset, lab: Lab, evidence: Evidence, node: floa
         if (again.errors <= 1.001 * outcome.errors).all():  # log(x**2) is 2*log(x) for positive x only
             outcome = again
     least = price(outcome)
+    owed = 0.0  # what the merged coefficients cost that it has by now
     part = some_of(data) if data.n_trials == 1 else data
     while lab.budget.used_up(asking=False) is None:
         best = outcome
         limit = np.inf
         if part is not data:
-            limit = evidence.price(lab.fit(outcome.tree, part, starts=outcome.constants, n_starts=0), part, node) + FAR
+            screened = lab.fit(outcome.tree, part, starts=outcome.constants, n_starts=0)
+            limit = evidence.price(screened, part, node) + FAR
+        more = 0.0
         for tree, starts, surcharge in _shorter(outcome, lab.function_set, node):
             if part is not data:  # most are far worse, as a part of the measurements tells
                 screened = lab.fit(tree, part, starts=starts, n_starts=0)
                 if not evidence.price(screened, part, node) + surcharge < limit:
                     continue
             again = lab.fit(tree, data, starts=starts, n_starts=0)
-            lower = price(again) + surcharge
+            lower = price(again) + owed + surcharge
             if lower < least:
-                best, least = again, lower
+                best, least, more = again, lower, surcharge
             if lab.budget.used_up(asking=False) is not None:
                 break
         if best is outcome:
             break
-        outcome = best
+        outcome, owed = best, owed + more
     return outcome
 
 

@@ -6,8 +6,9 @@ small, and then x is what one says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def lead(tree: MaskedTree, data: Dataset, lab: Lab) -> tuple[float, list[tuple[f
     """Return how far a formula, its constants fitted anew, is ahead of its rivals in nats, and these, nearest first."""
     skeleton = reopened(tree)
     own = lab.evidence.price(lab.fit(skeleton, data, n_starts=0), data, tied=False)
-    others = [*lab.facts.get("others", []), *turned_over(tree, lab.function_set)]
+    others = chain(lab.facts.get("others", []), turned_over(tree, lab.function_set))
     fits = [*rivals_of(skeleton, data, lab), *_came_up(skeleton, others, data, lab)]
     prices = [(lab.evidence.price(fit, data, tied=False), fit.trees[0]) for fit in fits]
     behind = sorted(((0.5 * (price - own), other) for price, other in prices), key=lambda item: item[0])
@@ -121,10 +122,12 @@ def turned_over(tree: MaskedTree, function_set: Sequence[str]) -> Iterator[Maske
             share = [node_from_name("div"), *small, node_from_name("mul"), *large, *large]
             below = [node_from_name("sub"), node_from_name("div"), Constant(1.0, False, False), *large, *share]
             nodes = [node_from_name("div"), Constant(1.0, False, False), *below]
-            yield as_written(MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]]), function_set)
+            fraction = as_written(MaskedTree([*tree[: whole.start], *nodes, *tree[whole.stop :]]), function_set)
+            if reopened(fraction).n_constants <= reopened(tree).n_constants:  # else another one once fitted
+                yield fraction
 
 
-def _came_up(skeleton: MaskedTree, others: Sequence[MaskedTree], data: Dataset, lab: Lab) -> Iterator[Fit]:
+def _came_up(skeleton: MaskedTree, others: Iterable[MaskedTree], data: Dataset, lab: Lab) -> Iterator[Fit]:
     """Yield fits of what else came up in the search: what its beam followed, and what parts of a formula could be.
 
     What can say all that the formula says is none, in other words, in more numbers or in more nodes: exp(u) - 1 is u

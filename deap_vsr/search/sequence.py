@@ -52,6 +52,8 @@ def is_a_sum(slots: Slotwise, lab: Lab) -> bool:
 
     Those of most laws have a term and a constant at the most, in the mean.
     """
+    if not slots.options.n_tried:
+        return False
     relevant = relevant_variables(lab, max_queries=RULED_OUT * lab.budget.queries_left())
     simple = [size for size in slots.alone(relevant, lab).values() if size != UNSOLVED]
     return bool(simple) and float(np.mean([n_constants for n_constants, _ in simple])) >= OF_A_SUM

@@ -77,6 +77,8 @@ def with_short_numbers(A: Array, y: Array, noise: float, coefficients: Array, er
             units = np.linalg.norm(A[others], axis=1)
             rest = y - values[list(fixed)] @ A[list(fixed)]
             solution = solved((A[others] / units[:, None]).T, rest) / units
+            if not np.isfinite(solution).all():
+                return None
             values[others] = [rounded(float(v), float(errors[i])) for i, v in zip(others, solution, strict=True)]
         grown = (float(np.sum((y - values @ A) ** 2)) - least) / noise**2
         return values if grown <= chdtri(max(len(fixed), 1), SIGNIFICANCE) else None

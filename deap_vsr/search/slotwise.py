@@ -186,9 +186,12 @@ class Slotwise:
         for column in columns:
             if column in simple or lab.budget.used_up() is not None:
                 continue
-            held_at = settings_that_show(lab, column, self.options.n_tried, n_probed=PROBED_ALONE)
-            if held_at is not None:
-                simple[column] = simplicity(self._solved(start.tree, (), column, ALONE, lab, "cheap", held_at))
+            try:
+                held_at = settings_that_show(lab, column, self.options.n_tried, n_probed=PROBED_ALONE)
+                if held_at is not None:
+                    simple[column] = simplicity(self._solved(start.tree, (), column, ALONE, lab, "cheap", held_at))
+            except OutOfQueriesError:  # of this part: a slow oracle may take all its seconds
+                break
         return simple
 
     def check(self, grown: Sequence[Grown], freed: Sequence[int], lab: Lab, times: int = 1) -> Dataset | None:

@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 
 from deap_vsr.lab.lab import Lab
+from deap_vsr.problems.sampling import draw_inputs
 from deap_vsr.tree import Constant, MaskedTree, Node, node_from_name
 from deap_vsr.tree.expand import expand
 from deap_vsr.tree.operators import Array
@@ -18,12 +19,17 @@ from deap_vsr.tree.tidy import terms_of
 #: Squares of more terms are not looked for, as every sign is tried, and how near the square must be to what stands
 #: there: numbers that were fitted are a little off.
 MOST_TERMS, NEAR = 5, 1e-7
+#: At so many points of the domain, beside those that were measured, it is seen of which sign a sum is.
+POINTS = 500
 #: Functions that are the same of -u.
 EVEN = frozenset({"cos", "cosh", "abs", "n2", "n4", "n6", "n8"})
 
 
 def without_roots_of_squares(tree: MaskedTree, X: Array, lab: Lab) -> Iterator[MaskedTree]:
     """Yield a formula with a sum in the place of the root of its square, as far as that can be told at `X`."""
+    if not len(X):
+        return
+    domain = draw_inputs(lab.variables, POINTS, np.random.default_rng(0))
     for position, node in enumerate(tree):
         if node.name != "sqrt" or not node.arity:
             continue
@@ -34,12 +40,13 @@ def without_roots_of_squares(tree: MaskedTree, X: Array, lab: Lab) -> Iterator[M
         for candidate in _sums(inside, lab.function_set):
             with np.errstate(all="ignore"):
                 values = candidate.evaluate(X, lab.pset)
-            if not np.max(np.abs(np.abs(values) - root), initial=np.inf if not len(X) else 0.0) <= NEAR * np.max(root):
+                sides = np.append(values, candidate.evaluate(domain, lab.pset))
+            if not np.max(np.abs(np.abs(values) - root)) <= NEAR * np.max(root):
                 continue
             minus = [node_from_name("mul"), Constant(-1.0, False, False)]
-            if (position and tree[position - 1].name in EVEN) or (values >= 0.0).all():
+            if (position and tree[position - 1].name in EVEN) or (sides >= 0.0).all():
                 nodes = list(candidate)
-            elif (values <= 0.0).all():
+            elif (sides <= 0.0).all():
                 nodes = [*minus, *candidate]
             elif "abs" in lab.function_set:
                 nodes = [node_from_name("abs"), *candidate]

@@ -90,6 +90,8 @@ def directions(logs: Logs, n_starts: int = 3) -> list[Array]:
         return []
     A = np.column_stack([np.ones(len(V)), V, *quadratic])
     solution = solved(A * logs.root[:, None], logs.z * logs.root)[1 + V.shape[1] :]
+    if not np.isfinite(solution).all():
+        return []
     H = np.zeros((V.shape[1],) * 2)
     H[np.tril_indices(len(H))] = solution
     H = H + H.T

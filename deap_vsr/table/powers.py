@@ -197,6 +197,8 @@ class Logs:
         B = B - self._Q @ (self._Q.T @ B)
         with np.errstate(all="ignore"):
             solution = solved(B, self._rest, 1e-10)
+        if not np.isfinite(solution).all():
+            return 1e300
         return float(np.sum((self._rest - B @ solution) ** 2) / self._total)
 
     def refined(self, parts: tuple[Part, ...]) -> tuple[float, tuple[Part, ...]]:

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, discover
-from deap_vsr.search.cells import arguments_of_waves, has_shift
+from deap_vsr.search.cells import _predicted, arguments_of_waves, has_shift
 
 SINE = ("add", "sub", "mul", "div", "n2", "sin", "const")
 
@@ -36,3 +37,13 @@ def test_fast_waves_and_phases_are_followed_from_value_to_value(law, domains, mo
     result = discover(oracle, seed=seed, max_evaluations=30_000_000)
     assert result.status == "found"
     assert result.oracle_queries < most
+
+
+def test_constants_are_predicted_by_polynomials_through_what_is_known():
+    known = {x: np.array([x**3 - 2.0 * x, 5.0]) for x in (1.0, 1.1, 1.3, 1.7, 2.5)}
+    all_of_them, one_less = _predicted(known, 4.0)
+    np.testing.assert_allclose(all_of_them, [56.0, 5.0])
+    np.testing.assert_allclose(one_less, [56.0, 5.0])
+    with_two = _predicted(dict(list(known.items())[:2]), 1.2)
+    line = -1.0 + 2.0 * (1.1**3 - 2.2 + 1.0)
+    np.testing.assert_allclose(with_two, [[line, 5.0], [1.1**3 - 2.2, 5.0]])

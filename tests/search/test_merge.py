@@ -63,7 +63,7 @@ def test_in_noise_a_formula_loses_the_constant_that_it_has_too_many(law, found, 
 
 
 def test_of_many_coefficients_two_that_are_about_the_same_by_chance_stay_two():
-    """Of eleven coefficients there are 110 ways for two to be the same, and some pair is within the noise."""
+    """Of four coefficients there are twelve ways for two to be the same, of two there are two."""
     text = "0.6*x1 + 0.7*exp(-x1) + 0.61*sin(x1) + -0.3*x1*x1"
     law = MaskedTree.from_infix(text)
     few = MaskedTree.from_infix("0.6*x1 + 0.605*sin(x1)")

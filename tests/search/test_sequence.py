@@ -5,6 +5,7 @@ import pytest
 
 import deap_vsr.search.sequence as sequence
 from deap_vsr import CallableOracle, MaskedTree
+from deap_vsr.errors import OutOfTimeError
 from deap_vsr.forms.regressor import FormsRegressor
 from deap_vsr.forms.searches import searches
 from deap_vsr.forms.widening import atoms_in_noise
@@ -102,3 +103,13 @@ def test_answers_in_other_units_are_compared_in_those_of_the_laboratory(monkeypa
     inner = {wrong: "x2", right: f"{2.5e200 / lab.scale}*exp(-0.7*x1)*x2"}
     found = found_by(monkeypatch, lab, wrong, right, inner=inner)
     assert found.tree.to_infix() == MaskedTree.from_infix(right).to_infix()
+
+
+def test_where_trying_variables_alone_takes_too_long_the_searches_go_on(monkeypatch):
+    # A slow oracle uses up the part of the time that is for it in the middle of a batch; that ended the whole run.
+    def used_up(*arguments, **options):
+        raise OutOfTimeError("the time was up")
+
+    monkeypatch.setattr("deap_vsr.search.slotwise.settings_that_show", used_up)
+    names = [type(expansion).__name__ for expansion in searches(("sums", "slotwise"), FormsRegressor(), lab_of())]
+    assert names == ["Slotwise", "Sums", "Slotwise"]
