@@ -364,7 +364,7 @@ def has_shift(tree: MaskedTree) -> bool:
 
 def _extrapolated(known: dict[float, Array], value: float) -> Array:
     """Return starts for constants at a value of the variable: by a power of it, a line, and the nearest."""
-    near, far = sorted(known, key=lambda other: abs(other - value))[:2]
+    near, far = map(np.float64, sorted(known, key=lambda other: abs(other - value))[:2])  # either may be 0
     one, other = known[near], known[far]
     with np.errstate(all="ignore"):
         exponent = np.log(np.abs(other / one)) / np.log(abs(far / near))

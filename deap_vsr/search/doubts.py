@@ -169,14 +169,24 @@ def _n_loose(formula: Sequence[Node], digits: int = SHORT_DIGITS) -> int:
 
 
 def _n_constants_of(formula: MaskedTree, column: int) -> int:
-    """Return how many numbers are in the smallest part of a formula that has all of a variable in it."""
+    """Return how many numbers say how a formula moves with a variable.
+
+    Those of the smallest part that has all of it in it; and of the largest that is of it alone, but one, a factor: of
+    0.3*x2 - 0.29*cos(0.97**x1)*x2 with brackets three numbers bend with x1, not one.
+    """
     name = f"x{column + 1}"
     places = [i for i, node in enumerate(formula) if is_variable(node) and node.value == name]
     if not places:
         return 0
     wholes = [formula.searchSubtree(i) for i in range(len(formula))]
-    part = min(
+    smallest = min(
         (whole for whole in wholes if whole.start <= places[0] and whole.stop > places[-1]),
         key=lambda whole: whole.stop - whole.start,
     )
-    return sum(isinstance(node, Constant) and abs(node.value) != 1.0 for node in formula[part])
+    of_it = [whole for whole in wholes if {node.value for node in formula[whole] if is_variable(node)} == {name}]
+    return max(_n_numbers(formula[smallest]), max(_n_numbers(formula[whole]) for whole in of_it) - 1)
+
+
+def _n_numbers(nodes: Sequence[Node]) -> int:
+    """Return how many numbers other than 1 and -1 there are."""
+    return sum(isinstance(node, Constant) and abs(node.value) != 1.0 for node in nodes)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from deap_vsr import CallableOracle, MaskedTree, discover
-from deap_vsr.search.cells import _predicted, arguments_of_waves, has_shift
+from deap_vsr.search.cells import _extrapolated, _predicted, arguments_of_waves, has_shift
 
 SINE = ("add", "sub", "mul", "div", "n2", "sin", "const")
 
@@ -47,3 +47,12 @@ def test_constants_are_predicted_by_polynomials_through_what_is_known():
     with_two = _predicted(dict(list(known.items())[:2]), 1.2)
     line = -1.0 + 2.0 * (1.1**3 - 2.2 + 1.0)
     np.testing.assert_allclose(with_two, [[line, 5.0], [1.1**3 - 2.2, 5.0]])
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 0.0), (2.0, -2.0)])
+def test_a_power_is_no_start_where_there_is_none(values):
+    # ZeroDivisionError before: a whole number may be 0.
+    known = {value: np.array([3.0 + value]) for value in values}
+    starts = _extrapolated(known, 2.0)
+    assert np.isfinite(starts).all()
+    assert [5.0] in np.round(starts, 9).tolist()

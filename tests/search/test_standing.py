@@ -11,7 +11,7 @@ from deap_vsr.lab.budget import Budget
 from deap_vsr.lab.lab import Lab
 from deap_vsr.lab.outliers import without_outliers
 from deap_vsr.search.anonymous import anonymous
-from deap_vsr.search.doubts import _crowded, _series, _untold, never_found
+from deap_vsr.search.doubts import _crowded, _n_constants_of, _series, _untold, never_found
 from deap_vsr.search.finish import reopened
 from deap_vsr.search.records import Found
 from deap_vsr.search.rivals import lead, turned_over
@@ -336,6 +336,22 @@ def test_a_sum_of_functions_of_one_variable_with_several_fitted_numbers_may_appr
     _, stands = standing(answer("x1*(0.0098675*x2**6 + 6.76786*sin(sin(x2)))"), lab)
     assert stands.status == "fits"
     assert "a sum of functions of x2 with several fitted numbers may approximate many" in stands.reason
+
+
+@pytest.mark.parametrize(
+    ("formula", "count"),
+    [
+        ("x2*(0.3019 - 0.2886*cos((-0.971)**x1))", 2),
+        ("x2*exp(-0.049*x1)", 0),
+        ("0.146*exp(-0.049*x1)*x2", 1),
+        ("x1*(1 + x2)", 0),
+        ("x2", 0),
+        ("2*x1**2 + 3*x1*x2", 2),
+    ],
+)
+def test_all_numbers_that_bend_with_a_variable_count(formula, count):
+    # The first was called found before, for x2*exp(-0.049*x1) where x1 is 0, 1 or 2.
+    assert _n_constants_of(MaskedTree.from_infix(formula), 0) == count
 
 
 @pytest.mark.parametrize(
