@@ -171,7 +171,7 @@ def test_in_noise_the_formula_comes_with_standard_errors(seed):
     assert result.noise == pytest.approx(0.1, rel=0.3)
     told = json.loads(json.dumps(result.to_json()))
     assert len(told["standard_errors"]) == told["n_constants"]
-    assert all(0 < error < 0.01 for error in told["standard_errors"])
+    assert all(0 < error < 0.1 for error in told["standard_errors"])
     assert told["expansion"] == "slotwise"
     assert [len(record.freed) for record in result.path] == [1, 2, 3]
 
@@ -438,7 +438,7 @@ def events(monkeypatch):
     [
         (GAS, {"max_queries": 10_000}, ["Anchored"]),
         (GAS, {"operators": ["add", "const"], "max_evaluations": 3_000}, [*4 * ["Anchored"], "Slotwise", "Joint"]),
-        ("trigonometric/inv/2-1-1/prog_1", {"noise": 0.1, "max_queries": 6_000}, ["Anchored", "Slotwise"]),
+        ("trigonometric/inv/2-1-1/prog_1", {"noise": 0.1, "max_queries": 6_000}, ["Anchored", "Sums", "Slotwise"]),
         (GAS, {"method": "vsr-gp", "max_evaluations": 2_000}, ["Joint"]),
     ],
 )
